@@ -7,7 +7,7 @@ import os
 import pytest
 
 #: So many seeds take a minute or so on two cores; a long run takes as many minutes as hours.
-_DEFAULT = 400
+_DEFAULT = 250
 _LONG = 20_000
 #: Seeds in one test: large enough to share what is loaded, small enough for pytest-xdist.
 _CHUNK = 50
@@ -28,10 +28,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that asks for ``seeds`` gets them in chunks; ``few_seeds`` is a fifth of them."""
+    """A test that asks for ``seeds`` gets them in chunks.
+
+    ``few_seeds`` is a fifth of them, ``fewest_seeds`` a tenth, for what takes long.
+    """
     config = metafunc.config
     count = _LONG if config.getoption("--laws-long") else config.getoption("--laws")
-    for name, many in (("seeds", count), ("few_seeds", max(1, count // 5))):
+    for name, share in (("seeds", 1), ("few_seeds", 5), ("fewest_seeds", 10)):
+        many = max(1, count // share)
         if name in metafunc.fixturenames:
             chunks = [range(at, min(at + _CHUNK, many)) for at in range(0, many, _CHUNK)]
             ids = [f"{chunk.start}-{chunk.stop - 1}" for chunk in chunks]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -402,8 +403,14 @@ class Scenario:
         )  # fmt: skip
 
     def expected(self, **options: Any) -> list[dict[str, Any]]:
-        """The oracle's rows."""
-        return self.stream.matches(self.query(), **options)
+        """The oracle's rows; without options they are found once, for all engines."""
+        if options:
+            return self.stream.matches(self.query(), **options)
+        return [dict(row) for row in self._expected]
+
+    @cached_property
+    def _expected(self) -> list[dict[str, Any]]:
+        return self.stream.matches(self.query())
 
     def having(self, **changes: Any) -> Scenario:
         """The scenario with some of its parts changed."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from random import Random
 from typing import Any
 
@@ -157,10 +157,21 @@ class CombinedScenario:
         return found
 
     def expected(self, until: int | None = None) -> Rows:
-        """The oracle's rows; ``until`` time has gone, else to the last instant of a row."""
-        inputs = self.inputs.values()
+        """The oracle's rows; ``until`` time has gone, else to the last instant of a row.
+
+        The latter are found once, for all engines.
+        """
         if until is None:
-            until = max((s.instant(row) for s in inputs for row in s.rows), default=0)
+            return [dict(row) for row in self._expected]
+        return self._matches(until)
+
+    @cached_property
+    def _expected(self) -> Rows:
+        instants = (s.instant(row) for s in self.inputs.values() for row in s.rows)
+        return self._matches(max(instants, default=0))
+
+    def _matches(self, until: int) -> Rows:
+        inputs = self.inputs.values()
         rows = {stream.name: stream.rows for stream in inputs}
         told = stream_oracle.Inputs(
             rows, self.truth, self.clock, self.ties, until, 600, self.at_end
@@ -335,6 +346,7 @@ def absent_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
             continue
 
 
+@lru_cache(maxsize=256)
 def closing_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
     """The scenario of a seed at whose end what is open is closed: also rows, whose ends are missing."""
     drawn = combined_scenario(seed, kinds)
@@ -439,6 +451,7 @@ def _reads_events(item: Return, silent: set[str]) -> bool:
     return isinstance(item, Aggregate | Value) and item.symbol in silent
 
 
+@lru_cache(maxsize=256)
 def counting_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
     """The scenario of a seed whose symbols bound the number of their events, where they have any."""
     drawn = combined_scenario(seed, kinds)

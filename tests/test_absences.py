@@ -120,6 +120,36 @@ def test_a_match_that_is_dead_costs_nothing_any_more() -> None:
     assert stream.detector.work.visits == before
 
 
+@pytest.mark.parametrize("count", [100, 400])
+def test_changes_of_what_is_absent_cost_a_step_each_whoever_waits(count: int) -> None:
+    query = ps.query(
+        str(ALONE).replace("c AS c", "c AS c AT LEAST 5").replace("<= 10", "<= 100000")
+        .replace("WITHIN 99", "WITHIN 999999")
+    )  # fmt: skip
+    waits = [("x", t, t % 2 == 0, False) for t in range(2 * count)]
+    stream = Stream(bind(query, _events(*waits).schema))
+    stream.process(_events(*waits))
+    before = stream.detector.work.visits
+    changes = 8 * count  # each leaves all of them waiting: c is too short
+    stream.process(_events(*(("x", 2 * count + t, False, t % 2 == 0) for t in range(changes))))
+    assert stream.detector.work.visits - before <= 3 * changes
+    assert len(stream.process(_events(("x", 300_000, False, False)))) == count
+
+
+@pytest.mark.parametrize("count", [50, 200])
+def test_ends_cost_a_step_for_each_match_that_waits_for_them(count: int) -> None:
+    query = ps.query(
+        "FROM s ORDER BY ts DEFINE a AS a, b AS b, c AS c PATTERN a contains b "
+        "AND NOT (c during a AND c.ts - b.te >= 1) WITHIN 99999 RETURN b.ts"
+    )
+    times = range(2 * count + 2)
+    b = [t % 2 == 1 and t < 2 * count for t in times]
+    events = pl.DataFrame({"ts": times, "a": [t <= 2 * count for t in times], "b": b, "c": False})
+    stream = Stream(bind(query, events.schema))
+    assert len(stream.process(events)) == count  # all at the end of a
+    assert stream.detector.work.visits <= 8 * count
+
+
 def test_a_stored_state_keeps_what_is_waited_for() -> None:
     session = ALONE.open()
     session.push(RUN)

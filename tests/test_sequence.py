@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,7 +29,7 @@ from tests.row_patterns.randoms import Case, random_case, with_what_holds
 from tests.row_patterns.test_laws import expected_rows, given_rows
 from tests.scenario import Scenario
 from tests.stream_scenario import ENGINES as STREAM_ENGINES
-from tests.stream_scenario import CombinedScenario, combined_scenario, sorted_rows
+from tests.stream_scenario import CombinedScenario, StreamSpec, combined_scenario, sorted_rows
 from tests.test_laws import report
 
 
@@ -116,54 +118,114 @@ def test_an_event_is_late_that_comes_behind_a_later_one_of_its_time(few_seeds: r
 # Several streams
 
 
-def apart(seed: int) -> tuple[CombinedScenario, CombinedScenario, Callable[[int], int]]:
+#: Streams whose intervals start and end at times, beside events of one time.
+BESIDE = ("events", "rows", "identified", "known", "query")
+
+
+@lru_cache(maxsize=128)
+def apart(
+    seed: int, kinds: tuple[str, ...] = ("events",)
+) -> tuple[CombinedScenario, CombinedScenario, Callable[[int], int]]:
     """A query over several streams, many of whose events have one time, and the same in finer time.
 
     In the finer time every instant has a time of its own, which the function maps to that of the
     coarser one. Nothing but the order of instants counts: no duration is measured.
     """
-    drawn = combined_scenario(seed, ("events",))
+    drawn = combined_scenario(seed, kinds)
     rng = Random(f"apart {seed}")
     beat = drawn.clock.beats(1)
-    coarse = beat * rng.choice((2, 3, 5, 10**6))
-    measured = any("{" in d.predicate.text or d.bridging for _, d in drawn.definitions)
-    if measured or beat == 0 or any(clause.distance for clause in drawn.clauses):
-        return apart(seed + 1_000_003)
+    coarse = beat * rng.choice((2, 3, 5, 10**6) if kinds == ("events",) else (2, 3, 5))
+    found = {stream.kind == "events" for stream in drawn.streams}
+    is_wanted = found == ({True} if kinds == ("events",) else {True, False})
+    if beat == 0 or not is_wanted or _is_measured(drawn):
+        return apart(seed + 1_000_003, kinds)
     fine, coarser = [], []
-    for number, stream in enumerate(drawn.streams):
-        is_sequenced = number == 0 or rng.random() < 0.7
-        both: dict[object, tuple[dict[str, Any], dict[str, Any]]] = {}
-        for row in stream.rows:
-            at = row["ts"] // coarse * coarse
-            exact = 2 * row["ts"] + 1 if is_sequenced else 2 * at
-            shown = {**row, "ts": at // coarse * beat}
-            if is_sequenced:
-                shown["seq"] = row["ts"]
-            key = (*(row[name] for name in drawn.keys), exact)
-            both.setdefault(key, ({**row, "ts": exact}, shown))
-        spec = replace(stream, max_gap=None, is_sequenced=is_sequenced)
-        fine.append(replace(spec, rows=tuple(one for one, _ in both.values()), is_sequenced=False))
-        coarser.append(replace(spec, rows=tuple(other for _, other in both.values())))
-    plain = drawn.having(
+    for stream in drawn.streams:
+        is_sequenced = not fine or rng.random() < 0.7
+        one, other = _apart(stream, is_sequenced, (beat, coarse), drawn.keys)
+        fine.append(one)
+        coarser.append(other)
+    plain = _without_lengths(drawn).having(
+        returns=tuple(item for item in drawn.returns if not isinstance(item, DurationOf)),
+        ties="error",
+    )
+    exact = plain.having(streams=tuple(fine))
+    if kinds != ("events",) and not exact.expected():
+        return apart(seed + 1_000_003, kinds)
+    return plain.having(streams=tuple(coarser)), exact, lambda time: time // 2 // coarse * beat
+
+
+def _is_measured(drawn: CombinedScenario) -> bool:
+    """Whether lengths of time count, but for those that `apart` leaves out."""
+    measured = any("{" in d.predicate.text or d.bridging for _, d in drawn.definitions)
+    inside = (s.query for s in drawn.streams if isinstance(s.query, CombinedScenario))
+    return (
+        measured
+        or any(clause.distance for clause in drawn.clauses)
+        or any(map(_is_measured, inside))
+    )
+
+
+def _without_lengths(drawn: CombinedScenario) -> CombinedScenario:
+    """A scenario in which no interval has to have a length."""
+    return drawn.having(
         definitions=tuple(
             (number, replace(d, at_least=None, at_most=None)) for number, d in drawn.definitions
         ),
         within=10**5,
         windows=(),
-        returns=tuple(item for item in drawn.returns if not isinstance(item, DurationOf)),
-        ties="error",
     )
+
+
+def _apart(
+    stream: StreamSpec, is_sequenced: bool, beats: tuple[int, int], keys: tuple[str, ...]
+) -> tuple[StreamSpec, StreamSpec]:
+    """A stream in the finer time, and in the coarser; of events, some are in one order."""
+    beat, coarse = beats
+    if isinstance(stream.query, CombinedScenario):
+        inner = _without_lengths(stream.query)
+        both = zip(*(_apart(one, False, beats, keys) for one in inner.streams), strict=True)
+        one, other = (replace(stream, query=inner.having(streams=streams)) for streams in both)
+        return one, other
+    if stream.kind != "events":
+        one, other = (
+            replace(stream, rows=tuple(_rescaled(stream.rows, coarse, scale)))
+            for scale in (2 * coarse, beat)
+        )
+        return one, other
+    shown_of: dict[object, tuple[dict[str, Any], dict[str, Any]]] = {}
+    for row in stream.rows:
+        at = row["ts"] // coarse * coarse
+        exact = 2 * row["ts"] + 1 if is_sequenced else 2 * at
+        shown = {**row, "ts": at // coarse * beat}
+        if is_sequenced:
+            shown["seq"] = row["ts"]
+        key = (*(row[name] for name in keys), exact)
+        shown_of.setdefault(key, ({**row, "ts": exact}, shown))
+    spec = replace(stream, max_gap=None, is_sequenced=is_sequenced)
     return (
-        plain.having(streams=tuple(coarser)),
-        plain.having(streams=tuple(fine)),
-        lambda time: time // 2 // coarse * beat,
+        replace(spec, rows=tuple(one for one, _ in shown_of.values()), is_sequenced=False),
+        replace(spec, rows=tuple(other for _, other in shown_of.values())),
     )
 
 
+def _rescaled(
+    rows: Sequence[Mapping[str, Any]], coarse: int, scale: int
+) -> Iterator[dict[str, Any]]:
+    """Rows of intervals at coarser times, of this scale, without those that have no length there."""
+    for row in rows:
+        start, end = row["began"] // coarse, row["ended"] and row["ended"] // coarse
+        if end is None or end > start:
+            yield {**row, "began": start * scale, "ended": None if end is None else end * scale}
+
+
+@pytest.mark.parametrize("kinds", [("events",), BESIDE])
 @pytest.mark.parametrize("engine", list(STREAM_ENGINES))
-def test_instants_of_several_streams_are_in_one_order(engine: str, few_seeds: range) -> None:
+def test_instants_of_several_streams_are_in_one_order(
+    engine: str, kinds: tuple[str, ...], few_seeds: range
+) -> None:
     for seed in few_seeds:
-        coarser, fine, shown = apart(seed)
+        coarser, fine, shown = apart(seed, kinds)
         ends = {item.alias for item in fine.query.returns if isinstance(item, Endpoint)}
         times = ends | {"detected_at", "completed_at"}
         expected = [
@@ -397,6 +459,66 @@ def test_intervals_of_one_time_are_told_apart() -> None:
     assert "low [1, 1) before cheap [1, 2) (needs meets)" in str(missing)
 
 
+# A query in brackets
+
+
+INNER = (
+    "FROM s PARTITION BY k ORDER BY t, q DEFINE a AS x, b AS y PATTERN a meets; overlaps b WITHIN 5 "
+    "{} RETURN FIRST(a.q) AS q, a.ts, b.te"
+)
+OUTER = (
+    "PARTITION BY k DEFINE m AS m{}, v AS o.z PATTERN m before; meets; overlaps; contains; during v "
+    "WITHIN 9 EMIT ON BOTH RETURN m.q, m.te, v.te"
+)
+
+
+def _ticks(seed: int) -> pl.DataFrame:
+    rng = Random(seed)
+    times = sorted(rng.choices(range(15), k=40))
+    truth = {name: [rng.random() < 0.5 for _ in times] for name in "xy"}
+    return pl.DataFrame({"k": rng.choices("pq", k=40), "t": times, "q": range(40), **truth})
+
+
+def _measured(seed: int) -> pl.DataFrame:
+    rng = Random(f"measured {seed}")
+    keys = [key for key in "pq" for _ in range(12)]
+    times = [time for _ in "pq" for time in sorted(rng.sample(range(18), k=12))]
+    return pl.DataFrame({"k": keys, "t": times, "z": [rng.random() < 0.5 for _ in times]})
+
+
+def test_matches_of_a_query_in_brackets_count_between_times(few_seeds: range) -> None:
+    """They are the intervals that its completed matches are, as rows; those of one time have no length."""
+    inner = ps.query(INNER.format("EMIT ON COMPLETION"))
+    nested = ps.query(f"FROM ({INNER.format('')}) AS m WITH o ORDER BY t {OUTER.format('')}")
+    two_steps = ps.query(f"FROM m FROM a_ts TO b_te WITH o ORDER BY t {OUTER.format('.q >= 0')}")
+    given = 0
+    for seed in few_seeds:
+        ticks, measured = _ticks(seed), _measured(seed)
+        rows = inner.run(ticks).filter(pl.col("b_te") > pl.col("a_ts"))
+        expected = two_steps.run({"m": rows, "o": measured})
+        assert sorted_rows(nested.run({"s": ticks, "o": measured}).to_dicts()) == sorted_rows(
+            expected.to_dicts()
+        ), seed
+        session = nested.open(lateness=2)
+        found = []
+        for at in range(18):
+            now = pl.col("t") == at
+            found += session.push(measured.filter(now), stream="o").to_dicts()
+            found += session.push(ticks.filter(now), stream="s").to_dicts()
+        assert sorted_rows(found + session.close().to_dicts()) == sorted_rows(expected.to_dicts())
+        given += len(expected)
+    assert given > 20
+
+
+def test_matches_of_a_row_pattern_count_between_times() -> None:
+    query = ps.query(
+        "FROM (FROM s MATCH_RECOGNIZE (ORDER BY t, ROW MEASURES FIRST(A.q) AS q PATTERN (A B) "
+        "WITHIN 9 DEFINE A AS x, B AS NOT x)) AS m DEFINE m AS m PATTERN m WITHIN 9 RETURN m.q, m.te"
+    )
+    rows = {"t": [1, 1, 1, 2, 2, 3], "q": range(6), "x": [True, False, True, False, True, True]}
+    assert query.run({"s": pl.DataFrame(rows)}).rows() == [(2, 2, 2)]
+
+
 # What is refused, and said
 
 
@@ -418,11 +540,33 @@ def test_what_orders_events_may_have_any_type_with_an_order() -> None:
         {**rows, "q": [2**63 - 1, 2**63, 2**64 - 1]}, schema_overrides={"q": pl.UInt64}
     )
     assert query.run(large.reverse())["n"].to_list() == [1]
-    for values in (["a", "b", "c"], [0.5, 1.5, 2.5]):
-        with pytest.raises(
-            ps.QueryError, match="what orders events of one time must be an integer"
-        ):
-            query.run(pl.DataFrame({**rows, "q": values}))
+
+
+@pytest.mark.parametrize(
+    ("values", "advice"),
+    [
+        (["9", "10", "11"], "--type q=int of a file; identifiers without an order order nothing"),
+        (pl.Series(["9", "10", "11"], dtype=pl.Categorical), "make numbers of them"),
+        ([0.5, 1.5, 2.5], r'\(pl.col\("q"\) \* 1000\).cast\(pl.Int64\) where it has fractions'),
+        (pl.Series([1, 2, 3], dtype=pl.Decimal(38, 0)), "make integers of it, by"),
+        (pl.Series([1, 2, 3], dtype=pl.Int128), "make integers of it, by"),
+        ([False, True, True], "make integers of it, by"),
+        ([[1], [2], [3]], "make one of it, or write ROW instead of q"),
+    ],
+)
+def test_what_has_no_order_of_integers_is_answered_with_what_to_do(
+    values: Any, advice: str
+) -> None:
+    query = ps.query("FROM s ORDER BY t, q DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    frame = pl.DataFrame({"t": [1, 1, 1], "x": [0, 5, 0], "q": values})
+    said = "what orders events of one time must be an integer"
+    with pytest.raises(ps.QueryError, match=said) as raised:
+        query.run(frame)
+    assert re.search(advice, str(raised.value))
+    if frame["q"].dtype != pl.Int128:  # no other frames have such a column
+        for given in (frame.to_pandas(), frame.to_arrow(), frame.head(1).to_dicts()):
+            with pytest.raises(ps.QueryError, match=said):
+                query.run(given)
 
 
 def test_an_event_needs_what_orders_it() -> None:
@@ -498,11 +642,6 @@ def test_files_are_read_in_the_order_of_their_rows(tmp_path: Path) -> None:
             "FROM s ORDER BY t, ROW WITH o ORDER BY t DEFINE a AS x > 1, b AS o.x > 1 "
             "PATTERN a before b WITHIN 9",
             "ROW orders the rows of one stream",
-        ),
-        (
-            "FROM s ORDER BY t, q WITH o FROM t TO e DEFINE a AS x > 1, b AS o "
-            "PATTERN a before b WITHIN 9",
-            "ready-made cannot stand beside events of one time yet",
         ),
     ],
 )

@@ -1,14 +1,13 @@
-"""A query of several streams over files: all of them are read, and worked on as one."""
+"""A query of several streams over files that have been read: they are worked on as one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from itertools import chain
 
 import polars as pl
 
-from piestream.adapters.formats import Format
-from piestream.adapters.inputs import Inputs, bound_inputs
+from piestream.adapters.inputs import bound_inputs
 from piestream.adapters.limits import Limit
 from piestream.engine.combined import CombinedStream, Frames
 from piestream.language.model import Query
@@ -18,25 +17,9 @@ __all__ = ["InputsRun"]
 
 
 class InputsRun:
-    """One query over the files of each of its inputs, which are held in memory together.
+    """One query over the rows of each of its inputs, which are in memory together."""
 
-    ``completed`` adds the rows of inputs that are no files.
-    """
-
-    def __init__(
-        self,
-        query: Query,
-        files: Mapping[str, Sequence[str]],
-        options: FileOptions,
-        *,
-        format: Format | None = None,
-        completed: Callable[[Query, Frames], Frames] = lambda query, frames: frames,
-    ) -> None:
-        inputs = Inputs(query)
-        frames = {
-            key: inputs.file(key, names, options, format=format) for key, names in files.items()
-        }
-        frames = dict(completed(query, {**inputs.files(options, frames), **frames}))
+    def __init__(self, query: Query, frames: Frames, options: FileOptions) -> None:
         found = bound_inputs(query, {key: frame.schema for key, frame in frames.items()})
         self._rows = {key: found.converted(key, frame) for key, frame in frames.items()}
         self.binding = found.binding

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 from warnings import warn
@@ -13,13 +13,14 @@ from piestream.adapters.feeds import Opening
 from piestream.adapters.frames import as_kind
 from piestream.adapters.input_session import InputFeed
 from piestream.adapters.inputs import InputBinding, Inputs, bound_inputs
+from piestream.adapters.inputs_run import InputsRun
 from piestream.adapters.limits import Limit
 from piestream.adapters.read_columns import columns_to_read
 from piestream.adapters.run import inputs_result, run
 from piestream.archives.archive import Archive, archive
 from piestream.archives.live_limits import judged_query
 from piestream.archives.live_reach import fault_of
-from piestream.archives.live_run import found_by_regions, reads_regions
+from piestream.archives.live_run import RegionRun, reads_regions, region_run
 from piestream.archives.live_sources import Sources
 from piestream.archives.live_stream import LiveStream
 from piestream.engine.combined import CombinedStream
@@ -31,7 +32,7 @@ from piestream.language.options import ArchiveOptions, FileOptions
 from piestream.plan.binding import input_key
 from piestream.plan.columns import is_moment
 
-__all__ = ["LiveFeed", "archives_of", "feed_of", "run_live", "with_archives"]
+__all__ = ["LiveFeed", "LiveRun", "all_rows", "archives_of", "feed_of", "run_live", "with_archives"]
 
 
 def archives_of(query: Query, given: Mapping[str, Any] | None) -> dict[str, Archive]:
@@ -170,16 +171,16 @@ def _as_in_the_past(
 def run_live(query: Query, given: Any, options: FileOptions) -> Any:
     """Every match in archives and in what is given beside them."""
     inputs = Inputs(query)
-    frames, kind, lazy = inputs.frames({} if given is None else _all_rows(given))
+    frames, kind, lazy = inputs.frames({} if given is None else all_rows(given))
     frames = {**inputs.files(options, frames), **frames}
     archives = archives_of(query, options.archives)
     result = _by_regions(inputs, frames, archives, options)
     if result is None:
-        result = _in_all_rows(query, with_archives(query, frames, archives), options)
+        result = _inall_rows(query, with_archives(query, frames, archives), options)
     return result.lazy() if lazy else as_kind(kind, result)
 
 
-def _in_all_rows(
+def _inall_rows(
     query: Query, frames: Mapping[str, pl.DataFrame], options: FileOptions
 ) -> pl.DataFrame:
     if query.is_combined:
@@ -194,6 +195,22 @@ def _by_regions(
     options: FileOptions,
 ) -> pl.DataFrame | None:  # fmt: skip
     """Every match, of archives that are read around live matches; None where all rows are needed."""
+    work = _region_run(inputs, frames, archives, options)
+    result = None if work is None else work[0].found_in(work[1])
+    if result is None:
+        return None
+    limit = Limit(options.limit)
+    limited = pl.concat(limit.of(iter([result])))
+    if limit.cut:
+        warn(f"stopped at limit={limit.rows}: there are more rows", ResultWarning, stacklevel=5)
+    return limited
+
+
+def _region_run(
+    inputs: Inputs, frames: Mapping[str, pl.DataFrame], archives: Mapping[str, Archive],
+    options: FileOptions,
+) -> tuple[RegionRun, Mapping[str, pl.DataFrame]] | None:  # fmt: skip
+    """What reads archives around live matches, and the rows that it gets; None where all are needed."""
     if not reads_regions(inputs.query, options):
         return None
     rows = dict(frames)
@@ -210,20 +227,58 @@ def _by_regions(
     bound = bound_inputs(inputs.query, schemas)
     converted = {key: bound.converted(key, frame) for key, frame in rows.items()}
     sources = Sources(archives, bound.converted, options.live_plan)
-    result = found_by_regions(bound.binding, converted, sources, options)
-    if result is None:
-        return None
-    limit = Limit(options.limit)
-    limited = pl.concat(limit.of(iter([result])))
-    if limit.cut:
-        warn(f"stopped at limit={limit.rows}: there are more rows", ResultWarning, stacklevel=5)
-    return limited
+    return region_run(bound.binding, converted, sources, options), converted
 
 
-def _all_rows(given: Any) -> Any:
+class LiveRun:
+    """A run over rows of files and over archives, with what a run over files has.
+
+    Archives are read around live matches if that costs less; ``select`` False lets all rows be read.
+    """
+
+    def __init__(
+        self, query: Query, frames: Mapping[str, pl.DataFrame], archives: Mapping[str, Archive],
+        options: FileOptions, select: bool,
+    ) -> None:  # fmt: skip
+        inputs = Inputs(query)
+        self._given = query, frames, archives, options
+        self.limit = Limit(options.limit)
+        self._regions = _region_run(inputs, frames, archives, options) if select else None
+        if self._regions is None:
+            self._take_all()
+        else:
+            self.stream: CombinedStream = self._regions[0]
+        self.binding = self.stream.binding
+
+    @property
+    def rows_there(self) -> int:
+        """How many rows there are, whether they are read or not."""
+        _, frames, archives, _ = self._given
+        return sum(map(len, frames.values())) + sum(one.rows for one in archives.values())
+
+    def _take_all(self) -> InputsRun:
+        query, frames, archives, options = self._given
+        whole = InputsRun(query, with_archives(query, frames, archives), options)
+        self.stream, self.limit = whole.stream, whole.limit
+        self._whole = whole
+        return whole
+
+    def results(self) -> Iterator[pl.DataFrame]:
+        """The result rows."""
+        if self._regions is None:
+            yield from self._whole.results()
+            return
+        found = self._regions[0].found_in(self._regions[1])
+        if found is None:
+            yield from self._take_all().results()
+        else:
+            yield from self.limit.of(iter([found]))
+
+
+def all_rows(given: Any) -> Any:
     """What was given, with all rows of an archive in its place."""
     if isinstance(given, Mapping):
-        return {name: _all_rows(rows) for name, rows in given.items()}
+        return {name: all_rows(rows) for name, rows in given.items()}
     return given.refresh().scan().collect() if isinstance(given, Archive) else given
 
 

@@ -11,13 +11,14 @@ import polars as pl
 from piestream.archives import costs
 from piestream.archives.archive import Archive
 from piestream.archives.cores import Flags
+from piestream.archives.durable import missing_files_told
 from piestream.archives.live_regions import OrderedRows, Regions, earlier
 from piestream.archives.pages import Pages, Words
-from piestream.archives.statistics import HIGHEST, KEYS, LOWEST, as_seen
+from piestream.archives.partition_rows import pages_with
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.copies import copied_but
 from piestream.engine.projection import KEY, TIME, Projection
-from piestream.expressions.columns import column_named
+from piestream.errors import SchemaError
 from piestream.plan.binding import Binding
 
 __all__ = ["ALL", "ArchivedRows", "held_schema", "partition_columns", "projected"]
@@ -70,6 +71,8 @@ class ArchivedRows:
         self._listed: tuple[int, dict[str, tuple[int, ...]]] = (-1, {})
         #: How many rows have been read so far.
         self.n_read = 0
+        #: How often files were replaced while they were read.
+        self.renewals = 0
 
     def __deepcopy__(self, memo: dict[int, object]) -> ArchivedRows:
         return copied_but(
@@ -119,7 +122,8 @@ class ArchivedRows:
 
         Of files that may be overwritten what tells them from others stands behind these.
         """
-        self.archive.refresh()
+        with missing_files_told(self.archive.path):
+            self.archive.refresh()
         return self._again(self._files_listed)
 
     def _files_listed(self) -> dict[str, tuple[int, ...]]:
@@ -149,12 +153,14 @@ class ArchivedRows:
 
     def _again(self, read: Callable[[], _T]) -> _T:
         """What is read, of the files that there are by then."""
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return read()
-            except FileNotFoundError:  # others have replaced files since
-                self.archive.refresh()
-        return read()
+        with missing_files_told(self.archive.path):
+            for _ in range(_ATTEMPTS - 1):
+                try:
+                    return read()
+                except FileNotFoundError:  # others have replaced files since
+                    self.renewals += 1
+                    self.archive.refresh()
+            return read()
 
     def _read(self, wanted: pl.DataFrame | None, first: int, last: int, leads: int) -> pl.DataFrame:
         if self.is_empty:
@@ -278,42 +284,49 @@ class ArchivedRows:
     def _projected(self, pages: Words) -> pl.DataFrame:
         if not len(pages):
             return self.nothing
-        rows = pl.concat(self._pages.read(pages, self.binding.columns))
+        try:
+            rows = pl.concat(self._pages.read(pages, self.binding.columns))
+        except (pl.exceptions.SchemaError, pl.exceptions.ColumnNotFoundError) as error:
+            said = str(error).partition("\n")[0]
+            raise SchemaError(
+                f"the files of {self.archive.path} do not have the columns that the query was bound to: {said}"
+            ) from None
+        for name, dtype in rows.schema.items():
+            if not _holds(self.binding.schema[name], dtype):
+                raise SchemaError(
+                    f"the column {name} of {self.archive.path} has type {dtype} now, and the query was bound to "
+                    f"{self.binding.schema[name]}: open a new session, or cast it in the files"
+                )
         self.n_read += len(rows)
         return projected(self.projection, self.converted(rows))
 
     def _may_have(self, wanted: pl.DataFrame) -> Flags:
         """Whether each page may have one of the partitions, as far as the first key tells."""
         pages = self._pages
-        if not self.projection.keys:
+        name = self.binding.query.partition_by[0] if self.projection.keys else None
+        if name is None or pages.schema[name] != wanted.schema[KEY + name]:
             return np.ones(len(pages), np.bool_)
-        name = self.binding.query.partition_by[0]
-        everything = np.ones(len(pages), np.bool_)
-        stored = pages.schema[name]
-        if stored != wanted.schema[KEY + name]:
-            return everything
-        keys = wanted[KEY + name].unique()
-        table = pages.table
-        seen = as_seen(name, stored)
-        if seen is None or keys.null_count():
-            return everything
-        keys = keys.to_frame(name).select(seen).to_series()
-        if KEYS + name in table.columns:
-            listed = table.select(number=pl.int_range(pl.len()), key=pl.col(KEYS + name))
-            found = everything.copy()
-            known = listed["key"].is_not_null().to_numpy()
-            hits = (
-                listed.drop_nulls("key").explode("key").filter(pl.col("key").is_in(keys.implode()))
-            )
-            found[known] = False
-            found[hits["number"].to_numpy()] = True
-            return found
-        if LOWEST + name not in table.columns or len(keys) != 1:
-            return everything
-        within = (column_named(LOWEST + name) <= keys[0]) & (
-            column_named(HIGHEST + name) >= keys[0]
-        )
-        return table.select(within.fill_null(True)).to_series().to_numpy().copy()
+        return pages_with(pages, name, wanted[KEY + name].unique())
+
+
+_UNITS = ("ms", "us", "ns")
+
+
+def _holds(bound: pl.DataType, dtype: pl.DataType) -> bool:
+    """Whether a column holds all values of a type as they are."""
+    if dtype == bound:
+        return True
+    if isinstance(bound, pl.Datetime) and isinstance(dtype, pl.Datetime):
+        is_finer = _UNITS.index(dtype.time_unit) > _UNITS.index(bound.time_unit)
+        return dtype.time_zone == bound.time_zone and not is_finer
+    texts = (pl.String, pl.Categorical, pl.Enum)
+    if isinstance(bound, texts) and isinstance(dtype, texts):
+        return True
+    try:
+        both = [pl.DataFrame(schema={"": one}) for one in (bound, dtype)]
+        return pl.concat(both, how="vertical_relaxed").schema[""] == bound
+    except pl.exceptions.PolarsError:
+        return False
 
 
 def _last_of_each(rows: pl.DataFrame, keys: list[str], count: int) -> pl.DataFrame:

@@ -20,7 +20,7 @@ from piestream.language.model import Query
 from piestream.language.options import RunOptions
 from piestream.plan.binding import Binding
 
-__all__ = ["RegionRun", "found_by_regions", "reads_regions"]
+__all__ = ["RegionRun", "reads_regions", "region_run"]
 
 #: No time that an archive has is known where one may be as late as this.
 _ANY_TIME = INT64_MAX - 1
@@ -40,17 +40,17 @@ def reads_regions(query: Query, options: RunOptions) -> bool:
     )
 
 
-def found_by_regions(
+def region_run(
     binding: Binding, frames: Frames, sources: Sources, options: RunOptions
-) -> pl.DataFrame | None:
-    """Every match; None where all rows have to be read. ``frames`` has own rows of archives, too."""
+) -> RegionRun:
+    """The stream that finds every match in ``frames``, own rows of archives among them, and in archives."""
     n_rows = sum(map(len, frames.values())) + sum(one.rows for one in sources.archives.values())
     threads = options.threads
     if threads is None:
         threads = (os.cpu_count() or 1) if n_rows >= CHUNK_ROWS else 1
     stream = RegionRun(binding, ties=options.ties, lateness=None, whole=True, threads=threads)
     stream.attach(sources)
-    return stream.found_in(frames)
+    return stream
 
 
 class RegionRun(LiveStream):
@@ -76,7 +76,10 @@ class RegionRun(LiveStream):
             for rows in (inner_results(stream, frames, now, False), stream.finish("open")):
                 found.append(self._union.of_stream(number, rows))
         self._kept = pl.concat(found)
-        return self._found_until(now + 1)
+        result = self._found_until(now + 1)
+        self._counts.events += sum(map(len, frames.values()))
+        self._counts.events += sum(part.n_rows for part in self.parts.values())
+        return result
 
     def _take(self, frames: Mapping[str, pl.DataFrame]) -> bool:
         """Take the own rows of archives; False where these have to be judged with all others."""

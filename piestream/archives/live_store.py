@@ -7,8 +7,8 @@ again when the archive has changed otherwise than by rows of the session.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -25,6 +25,10 @@ __all__ = ["REGION", "RowStore"]
 
 #: The number of the region that a row is of.
 REGION = "region:"
+_T = TypeVar("_T")
+
+#: So often rows are read again where others replace files of the archive meanwhile.
+_ATTEMPTS = 3
 _SINCE, _LOWEST, _LEADS = "since:", "lowest:", "leads:"
 
 
@@ -44,9 +48,9 @@ class RowStore:
         self.ticks = ticks
         self.ties = ties
         self.keys = partition_columns(projection)
-        #: Rows of the session.
         #: All rows since this time are here that were.
         self.horizon = INT64_MIN
+        #: Rows of the session.
         self.own = pl.DataFrame(schema=held_schema(projection))
         #: What has been appended to the session and not been put in order yet.
         self._new: list[pl.DataFrame] = []
@@ -54,6 +58,7 @@ class RowStore:
         #: Another number with each change of the archive that is not one by rows of the session.
         self.version = 0
         self._until = INT64_MIN
+        self._renewals = 0  # of the archive, that have been taken notice of
         self._everything: int | None = None  # the time since which rows of all partitions are here
         self._forget()
 
@@ -74,6 +79,16 @@ class RowStore:
         """Rows of the session have come."""
         if len(rows):
             self._new.append(rows)
+
+    def held(self) -> tuple[pl.DataFrame, ...]:
+        """The rows of the session, for `undo`."""
+        return (self.own, *self._new)
+
+    def undo(self, held: tuple[pl.DataFrame, ...]) -> None:
+        """Go back to the rows of the session that `held` gave; what was read of the archive is read anew."""
+        self.own, self._new = held[0], list(held[1:])
+        self.version += 1
+        self._forget()
 
     def _put_in_order(self) -> None:
         if self._new:
@@ -168,8 +183,24 @@ class RowStore:
             matters |= pl.col(_LEADS).fill_null(0) < self.leads  # it may be one of those that lack
         return bool(others.select(matters.any()).item())
 
+    def _consistently(self, read: Callable[[], _T]) -> _T:
+        """What is read, once more if files of the archive were replaced meanwhile."""
+        result = read()
+        if self.archived is not None:
+            for _ in range(_ATTEMPTS):
+                seen = self.archived.renewals
+                if seen == self._renewals:
+                    break
+                self._renewals = seen
+                self.refresh()
+                result = read()
+        return result
+
     def load_all(self, first: int, last: int) -> None:
         """Have all rows of the archive between two times in memory."""
+        self._consistently(lambda: self._load_all(first, last))
+
+    def _load_all(self, first: int, last: int) -> None:
         first = _back(first, self.ticks)
         if self._everything is None or self._everything > first:
             self._read(None, first, max(last, self._until - 1))
@@ -180,6 +211,9 @@ class RowStore:
 
     def load(self, keys: pl.DataFrame, first: int, last: int) -> None:
         """Have the rows of some partitions between two times in memory, and those that lead there."""
+        self._consistently(lambda: self._load(keys, first, last))
+
+    def _load(self, keys: pl.DataFrame, first: int, last: int) -> None:
         archived = self.archived
         if archived is None:
             return

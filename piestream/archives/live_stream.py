@@ -195,7 +195,8 @@ class LiveStream(CombinedStream):
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
         before = {n: (j.latest, j.dropped) for n, j in self._judges.items()}
-        latest = self._latest_rows
+        held = {number: store.held() for number, store in self.stores.items()}
+        latest, kept = self._latest_rows, self._kept
         try:
             with super()._unchanged_on_error():
                 yield
@@ -203,7 +204,9 @@ class LiveStream(CombinedStream):
             for number, (seen, dropped) in before.items():
                 self._judges[number].latest = seen
                 self._judges[number].dropped = dropped
-            self._latest_rows, self._new = latest, {}
+            for number, rows in held.items():
+                self.stores[number].undo(rows)
+            self._latest_rows, self._kept, self._new = latest, kept, {}
             raise
 
     def _latest_inside(self, frames: Frames) -> int:

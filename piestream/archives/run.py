@@ -63,6 +63,11 @@ class ArchiveRun:
             self.limit, self.stream = self._scan.limit, self._scan.stream
 
     @property
+    def rows_there(self) -> int:
+        """How many rows the archive has, whether they are read or not."""
+        return self.source.pages.n_rows
+
+    @property
     def progress(self) -> Statistics:
         """What has been worked on so far."""
         return self.statistics

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from piestream.adapters.inputs import Inputs
 from piestream.archives.archive import Archive, archive
 from piestream.archives.pages import Pages, Words
 from piestream.archives.plain import parquet_files
 from piestream.archives.store import Store
+from piestream.language.model import Query
 
-__all__ = ["ArchiveSource", "directory_archive", "source_of"]
+__all__ = ["ArchiveSource", "directory_archive", "source_of", "with_directories"]
 
 
 def directory_archive(path: str | Path) -> Archive | None:
@@ -22,6 +25,20 @@ def directory_archive(path: str | Path) -> Archive | None:
     if not place.is_dir() or not (Store(place).exists or parquet_files(place)):
         return None
     return archive(place)
+
+
+def with_directories(query: Query, given: Any) -> dict[str, Any]:
+    """What a query of several streams was given, and the archives in directories that it names itself."""
+    inputs = Inputs(query)
+    if given is None:
+        given = {}
+    named = given if isinstance(given, Mapping) else {inputs.name_of(None): given}
+    found = {inputs.name_of(name): rows for name, rows in named.items()}
+    for key, path in inputs.paths.items():
+        directory = None if key in found else directory_archive(path)
+        if directory is not None:
+            found[key] = directory
+    return found
 
 
 def source_of(found: Archive) -> ArchiveSource:

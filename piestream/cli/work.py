@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from glob import glob
@@ -19,9 +19,10 @@ from piestream.adapters.formats import FORMATS, Format
 from piestream.adapters.inputs import Inputs
 from piestream.adapters.inputs_run import InputsRun
 from piestream.adapters.terminal import printable
-from piestream.archives.live import with_archives
+from piestream.archives.live import LiveRun
 from piestream.archives.run import ArchiveRun
 from piestream.archives.source import ArchiveSource, directory_archive, source_of
+from piestream.cli.inputs import NamedInputs, named_inputs
 from piestream.cli.output import Output, TableOutput, open_output
 from piestream.cli.process import DeferredSignals
 from piestream.engine.statistics import Statistics
@@ -45,6 +46,9 @@ __all__ = [
 
 #: Rows of a table that are printed if nothing else is said.
 TABLE_ROWS = 20
+
+#: What is worked on: files, an archive, several inputs, or live streams beside archives.
+AnyRun = FileRun | ArchiveRun | InputsRun | LiveRun
 
 OutputFormat = Literal["table", "csv", "ndjson", "parquet", "trace", "grafana", "mne"]
 
@@ -126,8 +130,7 @@ def work(query: Query, request: RunRequest) -> None:
         files = named_files(query, request.input.data)
         _refuse_own_input(request.output, (*own, *(n for names in files.values() for n in names)))
         signals = DeferredSignals()
-        run = _inputs_run(query, files, request.input)
-        _work(run, None, request, format, signals, [signals.check])
+        _work(_inputs_run(query, request), None, request, format, signals, [signals.check])
         return
     _refuse_own_input(request.output, request.input.data or own)
     signals = DeferredSignals()
@@ -175,12 +178,21 @@ def named_files(query: Query, data: Sequence[str]) -> dict[str, list[str]]:
     return files
 
 
-def _inputs_run(query: Query, files: Mapping[str, Sequence[str]], wanted: Input) -> InputsRun:
-    """The run of a query of several streams over the files of each."""
+def inputs_of(query: Query, wanted: Input) -> NamedInputs:
+    """The inputs of a query of several streams that a command line names."""
+    files = named_files(query, wanted.data)
+    return named_inputs(query, files, wanted.options, wanted.format)
+
+
+def _inputs_run(query: Query, request: RunRequest) -> InputsRun | LiveRun:
+    """The run of a query of several streams; of archives only what can be part of a match is read."""
+    options = request.input.options
     try:
-        return InputsRun(
-            query, files, wanted.options, format=wanted.format, completed=with_archives
-        )
+        inputs = inputs_of(query, request.input)
+        if query.reads_archives:
+            select = request.status is None  # a status tells of the stream of all rows
+            return LiveRun(query, inputs.rows, inputs.archives, options, select)
+        return InputsRun(query, inputs.rows, options)
     except QueryError:
         raise
     except (FileNotFoundError, ValueError) as error:
@@ -191,11 +203,11 @@ def _inputs_run(query: Query, files: Mapping[str, Sequence[str]], wanted: Input)
 
 def check_inputs(query: Query, wanted: Input) -> None:
     """Refuse a query of several streams that does not fit the files of each."""
-    _inputs_run(query, named_files(query, wanted.data), wanted)
+    _inputs_run(query, RunRequest(wanted))
 
 
 def _work(
-    run: FileRun | ArchiveRun | InputsRun,
+    run: AnyRun,
     source: Source | None,
     request: RunRequest,
     format: OutputFormat,
@@ -226,13 +238,17 @@ def _work(
             if not seen.matches and sys.stderr.isatty():
                 from piestream.cli.why import where_they_went
 
-                print(where_they_went(run.binding.query, request, seen.events), file=sys.stderr)
+                there = max(seen.events, _rows_there(run))
+                print(where_they_went(run.binding.query, request, there), file=sys.stderr)
+
+
+def _rows_there(run: AnyRun) -> int:
+    """How many rows a run may leave unread."""
+    return run.rows_there if isinstance(run, ArchiveRun | LiveRun) else 0
 
 
 @contextmanager
-def _status(
-    run: FileRun | ArchiveRun | InputsRun, request: RunRequest, ticks: list[Callable[[], None]]
-) -> Iterator[None]:
+def _status(run: AnyRun, request: RunRequest, ticks: list[Callable[[], None]]) -> Iterator[None]:
     """The status of a run, if it is asked for, is written about once a second."""
     if request.status is None:
         yield
@@ -248,16 +264,14 @@ def _status(
         yield
 
 
-def _check_export(run: FileRun | ArchiveRun | InputsRun, format: ExportFormat) -> None:
+def _check_export(run: AnyRun, format: ExportFormat) -> None:
     try:
         check_export(run.binding.query, format, run.binding.time.dtype)
     except ValueError as error:
         raise UsageError(f"--output-format {format}: {error}") from None
 
 
-def _sum_up(
-    run: FileRun | ArchiveRun | InputsRun, request: RunRequest, output: Output, seconds: float
-) -> None:
+def _sum_up(run: AnyRun, request: RunRequest, output: Output, seconds: float) -> None:
     if (
         isinstance(output, TableOutput)
         and request.table_rows is not None
@@ -278,9 +292,7 @@ def _sum_up(
         print(incomplete_rows(seen.incomplete), file=sys.stderr)
 
 
-def _output(
-    run: FileRun | ArchiveRun | InputsRun, request: RunRequest, format: OutputFormat
-) -> Output:
+def _output(run: AnyRun, request: RunRequest, format: OutputFormat) -> Output:
     schema = run.binding.result_schema
     if format == "table":
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -397,21 +409,16 @@ def _progress(source: Source | None, quiet: bool) -> Iterator[Any]:
 def write_report(query: Query, wanted: Input, output: str) -> None:
     """Write the report of a query over data to a file, or to standard output for -."""
     from piestream.cli.output import write_text
-    from piestream.diagnosis.input_rows import rows_of_inputs
-    from piestream.diagnosis.rows import GivenRows, rows_of_source
+    from piestream.cli.why import rows_looked_into
     from piestream.pictures.report import report_of_rows
 
     own = tuple(stream.path or "-" for stream in query.inputs)
-    rows: GivenRows
     if query.is_combined:
         files = named_files(query, wanted.data)
         _refuse_own_input(output, (*own, *(name for names in files.values() for name in names)))
-        rows = rows_of_inputs(query, files, wanted.options, wanted.format)
     else:
         _refuse_own_input(output, wanted.data or own)
-        with closing(opened(query, wanted)) as source:
-            rows = rows_of_source(query, source, wanted.options)
-    page = report_of_rows(rows)
+    page = report_of_rows(rows_looked_into(query, wanted))
     try:
         write_text(None if output == "-" else output, page)
     except (FileNotFoundError, IsADirectoryError) as error:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from piestream.adapters.formats import Format
 from piestream.adapters.inputs import InputBinding, Inputs, bound_inputs
 from piestream.adapters.run import inputs_result
-from piestream.archives.live import with_archives
-from piestream.diagnosis.rows import EventRows, GivenRows, Rows, read_rows
+from piestream.archives.archive import Archive
+from piestream.archives.live import all_rows, with_archives
+from piestream.diagnosis.rows import ALL, EventRows, GivenRows, Rows, Wanted, read_rows
 from piestream.engine.combined import CombinedStream
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions, FileOptions, RunOptions
@@ -115,10 +115,16 @@ class InputRows(GivenRows):
         return inputs_result(query, self.frames, options)
 
 
-def read_given(query: Query, given: Any, options: BoundedOptions) -> GivenRows:
-    """The rows of whatever `run` takes for the query, but for Spark's frames."""
+def read_given(
+    query: Query, given: Any, options: BoundedOptions, wanted: Wanted = ALL
+) -> GivenRows:
+    """The rows of whatever `run` takes for the query, but for Spark's frames.
+
+    Of an archive that is the only input no more is read than is ``wanted``.
+    """
     if not query.is_combined:
-        return read_rows(query, given, options)
+        return read_rows(query, given, options, wanted)
+    given = all_rows(given)
     frames = given.values() if isinstance(given, Mapping) else [given]
     if any(type(frame).__module__.startswith("pyspark.sql") for frame in frames):
         raise TypeError("Spark frames cannot be looked into: take a part of it, frame.toPandas()")
@@ -131,12 +137,9 @@ def read_given(query: Query, given: Any, options: BoundedOptions) -> GivenRows:
 
 def rows_of_inputs(
     query: Query,
-    files: Mapping[str, Sequence[str]],
-    options: FileOptions,
-    format: Format | None = None,
+    rows: Mapping[str, pl.DataFrame],
+    options: BoundedOptions,
+    archives: Mapping[str, Archive] | None = None,
 ) -> InputRows:
-    """The rows of the files of each input; those that are not given come from the query's own files."""
-    inputs = Inputs(query)
-    known = {key: inputs.file(key, names, options, format=format) for key, names in files.items()}
-    rows = {**inputs.files(options, known), **known}
-    return InputRows(query, options, frames=with_archives(query, rows))
+    """The rows of all inputs, with those of archives."""
+    return InputRows(query, options, frames=with_archives(query, rows, archives))

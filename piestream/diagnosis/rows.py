@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +17,9 @@ from piestream.adapters.file_run import bound_to
 from piestream.adapters.files import Source, open_source
 from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.read_columns import lazily_read
+from piestream.archives.archive import Archive
+from piestream.archives.partition_rows import rows_of_partition
+from piestream.archives.source import directory_archive, source_of
 from piestream.engine.stream import Stream
 from piestream.expressions.columns import column_named, columns_named
 from piestream.language.model import Query
@@ -24,16 +27,19 @@ from piestream.language.options import BoundedOptions, FileOptions
 from piestream.language.parts import Symbol
 from piestream.plan.binding import Binding
 from piestream.plan.columns import TimeColumn
+from piestream.plan.program import numbers_instants
 
 if TYPE_CHECKING:
     from typing import Self
 
 __all__ = [
+    "ALL",
     "TIME",
     "EventRows",
     "Extent",
     "GivenRows",
     "Rows",
+    "Wanted",
     "in_partition",
     "in_partitions",
     "joined_by",
@@ -66,6 +72,20 @@ class EventRows:
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """Which rows of an archive are asked about: of one partition, perhaps around a span of time."""
+
+    partition: Mapping[str, Any] = field(default_factory=dict)
+    is_all: bool = False
+    #: Gives the span in ticks by what the query is bound to; None is all of time.
+    span: Callable[[Binding], tuple[int, int] | None] | None = None
+
+
+#: All rows.
+ALL = Wanted(is_all=True)
+
+
+@dataclass(frozen=True)
 class GivenRows(ABC):
     """Rows of one stream or of several, with the query that is asked about them.
 
@@ -85,6 +105,8 @@ class GivenRows(ABC):
         what = None
         if query.rows is not None:
             what = "what looks into the rows of a row pattern"
+        elif numbers_instants(query):
+            what = "what looks into the rows of intervals beside events"
         elif query.is_combined and any(stream.max_gap for stream in query.streams):
             what = "what looks into the rows of several streams, one of them with MAX GAP,"
         elif any(symbol.bridging is not None for symbol in query.symbols):
@@ -297,15 +319,23 @@ def joined_by(table: pl.DataFrame, times: pl.DataFrame, keys: list[str], name: s
     return table.join(found, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
-def read_rows(query: Query, given: Any, options: BoundedOptions) -> Rows:
-    """The rows of a frame of any kind, of a list of events, or (None) of the files of FROM."""
+def read_rows(query: Query, given: Any, options: BoundedOptions, wanted: Wanted = ALL) -> Rows:
+    """The rows of a frame of any kind, of a list of events, of an archive, or (None) of the files of FROM.
+
+    Of an archive no more is read than is ``wanted``.
+    """
     if given is None:
-        if query.streams[0].path is None:
+        path = query.streams[0].path
+        if path is None:
             raise query.fault(
                 ("source",), "the query names no file to read", "give a frame, or write FROM 'path'"
             )
-        with closing(open_source([str(query.streams[0].path)], options=FileOptions())) as source:
-            return rows_of_source(query, source, options)
+        given = directory_archive(path)
+        if given is None:
+            with closing(open_source([str(path)], options=FileOptions())) as source:
+                return rows_of_source(query, source, options)
+    if isinstance(given, Archive):
+        return _rows_of_archive(query, given.refresh(), options, wanted)
     if type(given).__module__.startswith("pyspark.sql"):
         raise TypeError("Spark frames cannot be looked into: take a part of it, frame.toPandas()")
     if isinstance(given, pl.LazyFrame):
@@ -319,6 +349,23 @@ def read_rows(query: Query, given: Any, options: BoundedOptions) -> Rows:
     binding = bound(query, event_types(events, query))
     frame = events_frame(events, binding.columns, binding.schema)
     return _bound_rows(query, frame, options, "events")
+
+
+def _rows_of_archive(
+    query: Query, archive: Archive, options: BoundedOptions, wanted: Wanted
+) -> Rows:
+    """The rows of an archive: all of them, or those of a partition and a span of time and around it."""
+    keys = {name: wanted.partition.get(name) for name in query.partition_by}
+    binding = bound(query, archive.schema)
+    if not wanted.is_all and all(name in wanted.partition for name in keys):
+        span = None if wanted.span is None else wanted.span(binding)
+        frame = rows_of_partition(
+            archive, binding.columns, binding.time.name, keys,
+            in_partition(archive.schema, keys), span,
+        )  # fmt: skip
+        if len(frame.filter(in_partition(frame.schema, keys))):
+            return _bound_rows(query, frame, options)
+    return rows_of_source(query, source_of(archive), options)
 
 
 def rows_of_source(query: Query, source: Source, options: BoundedOptions) -> Rows:

@@ -14,7 +14,7 @@ from piestream.diagnosis.history import Decision, History, MatchInterval
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.partition import of_partition
 from piestream.diagnosis.row_why import RowHistory, RowOfMatch
-from piestream.diagnosis.rows import GivenRows
+from piestream.diagnosis.rows import GivenRows, Wanted
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
 from piestream.show.html import html_page
@@ -147,7 +147,7 @@ def _cells(column: pl.Series) -> pl.Series:
 def why(query: Query, match: Any, frame: Any, options: BoundedOptions) -> Why:
     """What `Query.why` gives."""
     row = _row(match)
-    rows = of_partition(read_given(query, frame, options), row, "a match")
+    rows = of_partition(read_given(query, frame, options, Wanted(row)), row, "a match")
     if query.rows is not None:
         return _of_row_pattern(rows, row)
     told = History.of(rows, row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -17,11 +18,13 @@ from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.partition import of_partition, stretch
 from piestream.diagnosis.row_reached import Reached, Skipped, reached, skipped
 from piestream.diagnosis.row_target import RowTarget
-from piestream.diagnosis.rows import GivenRows
+from piestream.diagnosis.rows import GivenRows, Wanted
 from piestream.diagnosis.target import Target
 from piestream.expressions.diagnostics import did_you_mean
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
+from piestream.plan.binding import Binding
+from piestream.plan.columns import TimeColumn
 from piestream.show.html import html_page
 
 __all__ = ["NearMiss", "RowWhyNot", "WhyNot", "why_not"]
@@ -136,7 +139,8 @@ def why_not(
     near: Mapping[str, Sequence[Any]], most: int, options: BoundedOptions,
 ) -> WhyNot:  # fmt: skip
     """What `Query.why_not` gives."""
-    rows = of_partition(read_given(query, frame, options), partition, "why_not")
+    wanted = Wanted(partition, span=partial(_span, between=between, near=near))
+    rows = of_partition(read_given(query, frame, options, wanted), partition, "why_not")
     names = _names(query)
     for name in near:
         if name not in names:
@@ -149,8 +153,10 @@ def why_not(
                     f"its symbols are {', '.join(names)}",
                 )
             raise ValueError(f"near names {name}, {missing}: {hint}")
-    spans = {name: _ticks(rows, given, f"near[{name!r}]") for name, given in near.items()}
-    first, last = (INT64_MIN, INT64_MAX) if between is None else _ticks(rows, between, "between")
+    spans = {name: _ticks(rows.time, given, f"near[{name!r}]") for name, given in near.items()}
+    first, last = (
+        (INT64_MIN, INT64_MAX) if between is None else _ticks(rows.time, between, "between")
+    )
     if query.rows is not None:
         return _of_row_pattern(RowTarget(rows, first, last, spans), most)
     target = Target(_around(rows, first, last, spans), first, last, spans)
@@ -180,17 +186,17 @@ def _names(query: Query) -> list[str]:
     return [*query.rows.variables, *(name for name, _ in query.rows.subsets)]
 
 
-def _ticks(rows: GivenRows, given: Sequence[Any], what: str) -> tuple[int, int]:
+def _ticks(time: TimeColumn, given: Sequence[Any], what: str) -> tuple[int, int]:
     """Two times as ticks."""
     if isinstance(given, str) or len(given) != 2:
         raise ValueError(f"{what} is two times: from when, and until when")
-    dtype = rows.time.dtype
+    dtype = time.dtype
     times = pl.Series(list(given))
     of_calendar = times.dtype.is_temporal() or times.dtype == pl.String
     if of_calendar == dtype.is_integer():
         asked = "whole numbers" if dtype.is_integer() else "dates and times: give these, or texts"
         raise ValueError(
-            f"{what} is {given[0]!r} and {given[1]!r}, but the times in {rows.time.name} are {asked}"
+            f"{what} is {given[0]!r} and {given[1]!r}, but the times in {time.name} are {asked}"
         )
     if times.dtype == pl.String:
         times = _read_times(times, dtype, what)
@@ -218,18 +224,42 @@ def _around(
     rows: GivenRows, first: int, last: int, near: Mapping[str, tuple[int, int]]
 ) -> GivenRows:
     """The rows in which an expected match can be, with some windows of others around."""
+    span = _with_room(rows.binding, first, last, near)
+    return rows if span is None else stretch(rows, *span)
+
+
+def _with_room(
+    binding: Binding, first: int, last: int, near: Mapping[str, tuple[int, int]]
+) -> tuple[int, int] | None:
+    """The span of time in which an expected match can be, with some windows around; None: all of it."""
     if near:
         first = max(first, min(start for start, _ in near.values()))
         last = min(last, max(end for _, end in near.values()))
     if first == INT64_MIN and last == INT64_MAX:
-        return rows
-    ticks = rows.binding.compiled.ticks
+        return None
+    ticks = binding.compiled.ticks
     bridges = [bridge for bridge in ticks.bridging if bridge is not None]
     room = 3 * ticks.within + max(bridges, default=0) + 1
     # what limits leave out depends on all that was given before
-    reads_all = bool(rows.query.limits) or ticks.looks_back is None
+    reads_all = bool(binding.query.limits) or ticks.looks_back is None
     first = INT64_MIN if reads_all else max(first - room, INT64_MIN)
-    return stretch(rows, first, min(last + room, INT64_MAX))
+    return first, min(last + room, INT64_MAX)
+
+
+def _span(
+    binding: Binding, between: Sequence[Any] | None, near: Mapping[str, Sequence[Any]]
+) -> tuple[int, int] | None:
+    """The span of time of which an archive is read; None: all of it."""
+    query = binding.query
+    if query.rows is not None or query.is_sequenced:
+        return None  # what a row pattern finds, and the number of an instant, depend on all rows before
+    time = binding.time
+    first, last = (INT64_MIN, INT64_MAX) if between is None else _ticks(time, between, "between")
+    spans = {name: _ticks(time, given, f"near[{name!r}]") for name, given in near.items()}
+    found = _with_room(binding, first, last, spans)
+    if found is None or not any(symbol.predicate.reads_the_past for symbol in query.symbols):
+        return found
+    return INT64_MIN, found[1]  # how far back predicates look is not known
 
 
 def _near_misses(target: Target, kinds: Iterable[ConditionKind]) -> Iterator[NearMiss]:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from piestream.compiled.constants import INT64_MAX
 from piestream.copies import copied_but
 
 __all__ = ["BEGUN_COLUMNS", "AnnouncedIntervals", "AnnouncedRows", "Numbered"]
@@ -65,6 +66,11 @@ class AnnouncedIntervals:
 
     def __len__(self) -> int:
         return len(self._begun)
+
+    @property
+    def earliest_start(self) -> int:
+        """When the first of them began that have not ended."""
+        return min((one.start for one in self._begun.values()), default=INT64_MAX)
 
     def number(self, rows: AnnouncedRows, next_number: Callable[[], int]) -> Numbered:
         """Number rows, given in order of their instants, ends before beginnings.

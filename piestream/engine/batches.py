@@ -37,12 +37,16 @@ class IntervalRows:
     columns: Words
     known: NDArray[np.uint8]
     events: Words | None = None  # that each row is known at, by number; found by time if None
+    #: When they are known, start and end as the loops compare them: the times, unless these do not tell
+    #: events apart.
+    compared: tuple[Words, Words, Words] | None = None
 
     def packed(self, first: int = 0, end: int | None = None) -> Words:
         """What the loops take, of the partitions from one to another."""
         offsets = self.offsets[first : None if end is None else end + 1]
         begin, behind = int(offsets[0]), int(offsets[-1])
-        fields = (self.instants, self.starts, self.ends, self.symbols, self.numbers)
+        times = self.instants, self.starts, self.ends
+        fields = (*times, self.symbols, self.numbers, *(self.compared or times))
         rows = np.stack([field[begin:behind] for field in fields], axis=1)
         head = np.array([begin], np.int64)
         return np.concatenate([head, offsets - begin, rows.reshape(-1)])

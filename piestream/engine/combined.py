@@ -23,6 +23,7 @@ from piestream.engine.bits import stack_bits
 from piestream.engine.columns import joined, taken
 from piestream.engine.detector import PORTION_ROWS
 from piestream.engine.event_streams import EventStreams, MergedRows
+from piestream.engine.instant_numbers import InstantNumbers
 from piestream.engine.instants import order_by_time
 from piestream.engine.interval_streams import IntervalStreams, KnownIntervals
 from piestream.engine.partitions import Partitions
@@ -38,6 +39,7 @@ from piestream.errors import StreamError
 from piestream.language.model import Query
 from piestream.language.options import AtEnd
 from piestream.plan.binding import Binding, input_key
+from piestream.plan.program import numbers_instants
 
 __all__ = [
     "CombinedStream",
@@ -85,6 +87,10 @@ def refuse_closing(query: Query) -> None:
             )
 
 
+#: The columns of what numbers the instants, among those of a stream's state.
+_NUMBERED = frozenset(InstantNumbers().frame([]).columns)
+
+
 class CombinedStream(Stream):
     """The state of one query over several streams of many partitions."""
 
@@ -93,6 +99,7 @@ class CombinedStream(Stream):
         self.inner = self._open_inner({**options, "enough": INT64_MAX})
         self._events = EventStreams(binding, self._union, self._whole)
         self._intervals = IntervalStreams(binding, self._union)
+        self._instants = InstantNumbers() if numbers_instants(binding.query) else None
         self._silences = Silences(binding, self._events.carried, self._whole)
 
     def _open_inner(self, options: StreamKeywords) -> dict[int, Stream]:
@@ -165,7 +172,7 @@ class CombinedStream(Stream):
                 released = rows if buffer.lateness is None else buffer.passed(rows)
                 results = [self._detect_until(released, self._limit)]
             if unordered:
-                self._allow_compaction()
+                self._compaction.allow()
             if self.lateness is not None and buffer.latest != INT64_MIN:
                 results.append(self._advance_watermark(buffer.watermark))
             return self._concat(results)
@@ -322,7 +329,10 @@ class CombinedStream(Stream):
             if number in self.inner:
                 parts.append(self.inner[number])
             elif number in carried:
-                parts.append(carried[number].frame(used))
+                part = carried[number].frame(used)
+                if self._instants is not None and number == min(carried):
+                    part = part.hstack(self._instants.frame(list(used)))
+                parts.append(part)
             elif number in announced:
                 parts.append(announced[number].frame({p: n for n, p in enumerate(used)}))
             elif number in self._silences.numbers:
@@ -349,6 +359,10 @@ class CombinedStream(Stream):
             if isinstance(part, Stream):
                 self.inner[number] = part
             elif number in carried:
+                if self._instants is not None and number == min(carried):
+                    own = [name for name in part.columns if name not in _NUMBERED]
+                    self._instants.restore(part.drop(own))
+                    part = part.select(own)
                 expected = carried[number].frame([]).schema
                 count = self.detector.n_partitions
                 if part.schema != expected or len(part) != count:
@@ -389,7 +403,9 @@ class CombinedStream(Stream):
         gone = np.array(free, np.int64)
         self._silences.forget(lambda n: self._intervals.kept_since(n, now), awaited, gone)
         self._events.forget(gone)
-        self._intervals.forget(now, awaited, set(free))
+        earliest = self._intervals.forget(now, awaited, set(free))
+        if self._instants is not None:
+            self._instants.forget(earliest, set(free))
 
     # -- the detector -----------------------------------------------------------------------------
 
@@ -404,7 +420,7 @@ class CombinedStream(Stream):
             self._silences.pass_time(limit)
             return self.no_results
         self._counts.events += len(came.rows)
-        self._since_compaction += len(came.rows)
+        self._compaction.since += len(came.rows)
         if not self._whole:
             self._make_room()
         silent: list[SilenceRows] = []
@@ -414,6 +430,8 @@ class CombinedStream(Stream):
         found = self._events.merged(came, silent, limit)
         intervals = self._intervals.known(came, silent, found)
         self._counts.ties += 0 if intervals is None else intervals.repeated
+        if self._instants is not None:
+            found.counts.append(self._instants.add(found.instants, came.numbers))
         batch = self._batch(found, came.numbers, intervals)
         return self._concat(list(map(self._results, self._found(batch, limit))))
 
@@ -484,7 +502,8 @@ class CombinedStream(Stream):
             values = pl.concat([values, of_intervals])
         n_instants = len(instants.times)
         n_intervals = 0 if intervals is None else len(intervals.instants)
-        columns, known = _with_counts(*self._attributes(values), found.counts, n_intervals)
+        words = self._attributes.words(values, self.detector.remap_codes)
+        columns, known = _with_counts(*words, found.counts, n_intervals)
         some = instants.offsets[1:] > instants.offsets[:-1]
         offsets = np.concatenate(([0], instants.offsets[1:][some]))
         return Batch(
@@ -496,7 +515,9 @@ class CombinedStream(Stream):
             np.ascontiguousarray(known[:, :n_instants]),
             None
             if intervals is None
-            else intervals.as_rows(some, columns[:, n_instants:], known[:, n_instants:]),
+            else intervals.as_rows(
+                some, columns[:, n_instants:], known[:, n_instants:], self._instants, numbers
+            ),
         )
 
 

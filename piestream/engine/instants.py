@@ -40,6 +40,7 @@ class Instants:
     groups: Words
     times: Words
     offsets: Words  # where those of each group begin
+    is_ordered: Flags  # which are not the first of their times, but ordered among these
     places: tuple[Words, ...]  # the instant of each row, a list of rows after the other
 
     def latest(self, n_groups: int, groups: Words, places: Words, ends: Words) -> Words:
@@ -136,6 +137,7 @@ def merged(
     place = np.empty(len(times), np.int64)
     place[order] = np.cumsum(is_first) - 1
     groups, times = groups[is_first], times[is_first]
+    is_ordered = has_one[is_first] if is_sequenced else np.zeros(len(times), np.bool_)
     offsets = np.searchsorted(groups, np.arange(n_groups + 1)).astype(np.int64)
     places = tuple(place[first:end] for first, end in pairwise(edges))
-    return Instants(groups, times, offsets, places)
+    return Instants(groups, times, offsets, is_ordered, places)

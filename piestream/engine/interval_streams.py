@@ -16,6 +16,7 @@ from piestream.engine.batches import IntervalRows
 from piestream.engine.bits import symbol_bits
 from piestream.engine.columns import flags, nulls, taken, values_at
 from piestream.engine.event_streams import MergedRows
+from piestream.engine.instant_numbers import InstantNumbers
 from piestream.engine.projection import PREDICATE
 from piestream.engine.sorted_rows import SilenceRows, SortedRows
 from piestream.engine.union import END, ID, NUMBER, START, CombinedProjection, own_column
@@ -47,9 +48,25 @@ class KnownIntervals:
         return values_at(pl.concat([values, nulls(values.dtype, 1)]), self.origin)
 
     def as_rows(
-        self, some: NDArray[np.bool_], columns: Words, known: NDArray[np.uint8]
+        self,
+        some: NDArray[np.bool_],
+        columns: Words,
+        known: NDArray[np.uint8],
+        instants: InstantNumbers | None,
+        numbers: Words,
     ) -> IntervalRows:
-        """As the detector takes them, for the groups in which there is some instant."""
+        """As the detector takes them, for the groups in which there is some instant.
+
+        ``numbers`` are those of the groups' partitions; ``instants`` where these are numbers.
+        """
+        times, compared = self.instants, None
+        if instants is not None:
+            of = numbers[self.groups]
+            compared = (
+                instants.of_times(times, of, times),
+                instants.of_times(self.starts, of, times),
+                instants.of_times(self.ends, of, times),
+            )
         offsets = np.searchsorted(self.groups, np.arange(len(some) + 1)).astype(np.int64)
         return IntervalRows(
             np.concatenate(([0], offsets[1:][some])),
@@ -61,6 +78,7 @@ class KnownIntervals:
             np.ascontiguousarray(columns),
             np.ascontiguousarray(known),
             self.places,
+            compared,
         )
 
 
@@ -109,14 +127,19 @@ class IntervalStreams:
         self.next_number = 0
         self._is_ready = np.array([part.source.is_ready_made for part in binding.parts])
 
-    def forget(self, now: int, awaited: set[int], partitions: set[int]) -> None:
+    def forget(self, now: int, awaited: set[int], partitions: set[int]) -> int:
         """Drop what began too long ago to be in a match, and what partitions have that are gone.
+
+        Gives the time before which no interval began that is still to end, or to come.
 
         ``awaited`` are the numbers of intervals for whose ends a match may wait. What is kept after its
         end may be in a match as long as it goes on, whenever it began.
         """
         for number, announced in self.announced.items():
             announced.forget(self.kept_since(number, now), awaited, partitions)
+        kept = (self.kept_since(int(number), now) for number in np.flatnonzero(self._is_ready))
+        begun = (announced.earliest_start for announced in self.announced.values())
+        return min((now, *kept, *begun))
 
     def kept_since(self, number: int, now: int) -> int:
         """What began before this time, of one stream, can be in no match to come, unless one waits."""

@@ -7,7 +7,7 @@ differ only in which rows they hand over when.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self, TypedDict
@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.copies import copied_but
 from piestream.engine import ordering
+from piestream.engine.attributes import AttributeColumns
 from piestream.engine.batches import Batch
 from piestream.engine.bits import stack_bits
 from piestream.engine.changes import ChangeCount, cause_of
+from piestream.engine.compaction import CompactionClock
 from piestream.engine.detector import PORTION_ROWS, Detector
-from piestream.engine.dictionaries import Dictionary
 from piestream.engine.many_rows import RowCount
 from piestream.engine.memories import OrderedRows
 from piestream.engine.partitions import Partitions, WholePartitions
@@ -37,7 +38,6 @@ from piestream.errors import OrderError, SchemaError, TimeError
 from piestream.joins.result_rows import Closing, Phase, ResultRow
 from piestream.language.options import AtEnd, OnLate, Ties
 from piestream.plan.binding import Binding
-from piestream.plan.columns import CODE, FLOAT, Attribute
 from piestream.plan.conditions import Judged
 from piestream.plan.outputs import ResultRows, result_frame
 
@@ -49,12 +49,6 @@ MaskOf = Callable[[PastValues, int], int]
 
 #: Behind an event of this time there is room for both of the instants at which intervals are closed.
 _LAST_CLOSABLE = INT64_MAX - 1 - Closing.TICK_LATER
-#: The state of a bounded input is compacted after so many rows.
-_COMPACT_ROWS = 1 << 22
-#: Compaction goes through all partitions, so it waits for an eighth as many events, at least these.
-_COMPACT_EVENTS = 16
-#: A stream in which little comes is compacted all the same, after so many windows.
-_QUIET_WINDOWS = 8
 
 
 class StreamKeywords(TypedDict, total=False):
@@ -115,11 +109,9 @@ class Stream:
         self._partitions = (
             WholePartitions(key_schema) if whole else Partitions(key_schema, self.detector)
         )
-        self._dictionaries = _dictionaries(binding, {})
+        self._attributes = AttributeColumns(binding)
         self._past = PastValues(binding.past)
-        self._compacted_at = INT64_MIN
-        self._since_compaction = 0  # events and advances
-        self._rows_since_compaction = 0
+        self._compaction = CompactionClock()
         self._counts = Statistics()
         #: This very frame is given for an event that completes no match.
         self.no_results = pl.DataFrame(schema=binding.result_schema)
@@ -182,7 +174,7 @@ class Stream:
             with self._unchanged_on_error():
                 self._buffer.observe_time(seen)
                 results = list(self._detect(self._buffer.release_unordered(rows)))
-            self._allow_compaction()
+            self._compaction.allow()
             if self._buffer.latest != INT64_MIN:
                 results.append(self._advance_watermark(self._buffer.watermark))
             return self._concat(results)
@@ -215,13 +207,15 @@ class Stream:
             mask = mask(self._past, partition)
         buffer.latest = time
         self._counts.events += 1
-        self._since_compaction += 1
+        self._compaction.since += 1
         try:
             found = self.detector.detect_event(partition, time, mask, values, is_float)
         except SystemError as error:
             raise cause_of(error) from None
         result = self.no_results if found is None else self._results(found)
-        if time > self.detector.next_timeout or self._compaction_due(time):
+        detector = self.detector
+        is_due = self._compaction.is_due(time, detector.window, detector.n_partitions)
+        if is_due or time > detector.next_timeout:
             result = self._concat([result, self._advance_watermark(time)])
         return result
 
@@ -233,7 +227,7 @@ class Stream:
 
     def code_of(self, number: int, value: Any) -> int | None:
         """The code of an attribute's value; None if it is a new one, which takes a frame."""
-        return self._dictionaries[number].code(value)
+        return self._attributes.code(number, value)
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -333,8 +327,9 @@ class Stream:
             deadlines.append(self._buffer.next_release)
         if self.detector.next_timeout != INT64_MAX:
             deadlines.append(self.detector.next_timeout + 1)
-        if self._partitions.number_of and self._compacted_at != INT64_MIN:
-            deadlines.append(self._compacted_at + self.detector.window // 2 + 1)
+        compaction = self._compaction.next_deadline(self.detector.window)
+        if self._partitions.number_of and compaction is not None:
+            deadlines.append(compaction)
         return min(deadlines, default=None)
 
     # -- what it is and holds ---------------------------------------------------------------------
@@ -404,7 +399,6 @@ class Stream:
             place = {
                 a.name: n for n, a in enumerate(old)
             }  # forms of one untyped column are all NULL
-            dictionaries = {old[n]: dictionary for n, dictionary in self._dictionaries.items()}
             projection = self._new_projection(binding)
             if self._buffer.rows is not None:
                 source = {
@@ -420,7 +414,7 @@ class Stream:
             self.no_results = pl.DataFrame(schema=binding.result_schema)
             self.detector.replace_program(binding.compiled.program)
             self._partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
-            self._dictionaries = _dictionaries(binding, dictionaries)
+            self._attributes = AttributeColumns(binding, self._attributes.by_attribute)
             if binding.past:
                 self._past.make_room(self.detector.n_partitions)
                 self._past = self._past.of_types(binding.past, self.detector.n_partitions)
@@ -428,7 +422,7 @@ class Stream:
     def compact(self) -> None:
         """Free what can no longer take part in a match, as `export_state` does before all else."""
         with self.changes:
-            at = INT64_MIN if self.lateness is None else self._compacted_at
+            at = INT64_MIN if self.lateness is None else self._compaction.at
             self.detector.compact(at, self.closable)
             self._past.make_room(self.detector.n_partitions)
 
@@ -443,14 +437,14 @@ class Stream:
             on_late=self.on_late,
             latest=self._buffer.latest,
             seen=self._buffer.seen,
-            compacted_at=self._compacted_at,
-            since_compaction=self._since_compaction,
+            compacted_at=self._compaction.at,
+            since_compaction=self._compaction.since,
             counts=replace(self._counts, late=self._buffer.dropped),
             detector=self.detector.export_state(used),
             keys=self._partitions.keys(np.array(used, np.int64)),
             buffered=self._buffer.rows,
             past=self._past.frame(used),
-            dictionaries=tuple(dictionary.values for dictionary in self._dictionaries.values()),
+            dictionaries=tuple(self._attributes.values.values()),
         )
 
     @classmethod
@@ -471,16 +465,13 @@ class Stream:
         stream._buffer.rows = state.buffered
         stream._buffer.dropped = state.counts.late
         stream._counts = replace(state.counts)
-        stream._compacted_at = state.compacted_at
-        stream._since_compaction = state.since_compaction
+        stream._compaction.at = state.compacted_at
+        stream._compaction.since = state.since_compaction
         try:
             stream._past.restore(state.past)
         except ValueError as error:
             raise damaged(str(error)) from None
-        for dictionary, values in zip(
-            stream._dictionaries.values(), state.dictionaries, strict=True
-        ):
-            dictionary.values = values
+        stream._attributes.restore(state.dictionaries)
         return stream
 
     # -- order ------------------------------------------------------------------------------------
@@ -553,7 +544,7 @@ class Stream:
             return
         rows, partitions, offsets = self._ordered(rows, last)
         self._counts.events += len(rows)
-        self._since_compaction += len(rows)
+        self._compaction.since += len(rows)
         if not len(rows):
             return
         times = rows[TIME].to_numpy()
@@ -562,7 +553,7 @@ class Stream:
             if not self._whole:
                 self._past.make_room(self.detector.n_partitions)
             rows = with_past(rows, self._projection, ordered, self._past)
-        columns, known = self._attributes(rows)
+        columns, known = self._attributes.words(rows, self.detector.remap_codes)
         predicates = [rows[f"{PREDICATE}{i}"] for i in range(len(self.binding.predicates))]
         batch = Batch(partitions, offsets, times, stack_bits(predicates), columns, known)
         try:
@@ -570,11 +561,8 @@ class Stream:
         except MemoryError:
             advice = self.detector.rows_found.advice
             raise MemoryError(f"there is not enough memory for the matches: {advice}") from None
-        if self.lateness is None and not self._whole:  # no watermark tells when to compact
-            self._rows_since_compaction += len(rows)
-            if self._rows_since_compaction > _COMPACT_ROWS:
-                self._rows_since_compaction = 0
-                self._compact(INT64_MIN)
+        if self.lateness is None and not self._whole and self._compaction.pass_rows(len(rows)):
+            self._compact(INT64_MIN)
 
     def _found(self, batch: Batch, now: int, most_rows: int = INT64_MAX) -> Iterable[Words]:
         """What the detector finds in a batch, in portions; of a whole input it is ``now`` the end."""
@@ -584,32 +572,6 @@ class Stream:
         if closes:
             self._check_closable()
         return self.detector.detect_whole(batch, now, self._threads, closes, self._enough)
-
-    def _attributes(self, rows: pl.DataFrame) -> tuple[Words, NDArray[np.uint8]]:
-        """The columns that RETURN aggregates, as words, and where they have a value."""
-        attributes = self.binding.attributes
-        columns = np.zeros((len(attributes), len(rows) if attributes else 0), np.int64)
-        known = np.zeros(columns.shape, np.uint8)
-        for number, dictionary in self._dictionaries.items():
-            new_codes = dictionary.learn(rows[f"{ATTRIBUTE}{number}"])
-            if new_codes is not None:
-                self._remap(dictionary, new_codes)
-        for number, attribute in enumerate(attributes):
-            column = rows[f"{ATTRIBUTE}{number}"]
-            known[number] = column.is_not_null().to_numpy() if column.null_count() else 1
-            if attribute.form == CODE:
-                column = self._dictionaries[number].codes(column)
-            if column.null_count():
-                column = column.fill_null(0.0 if attribute.form == FLOAT else 0)
-            values = column.to_numpy()
-            columns[number] = values.view(np.int64) if attribute.form == FLOAT else values
-        return columns, known
-
-    def _remap(self, dictionary: Dictionary, new_codes: Words) -> None:
-        """Values of a dictionary have other codes now, in all columns that it is of."""
-        for number, one in self._dictionaries.items():
-            if one is dictionary:
-                self.detector.remap_codes(number, new_codes)
 
     def _results(self, found: Words) -> pl.DataFrame:
         if not len(found):
@@ -625,8 +587,8 @@ class Stream:
     def _passing(self, found: Words) -> tuple[ResultRows, int]:
         """The rows of matches that WHERE lets pass, and how many matches it does not."""
         keys = self._partitions.keys(ResultRow.column_of(found, "partition"))
-        values = {number: dictionary.values for number, dictionary in self._dictionaries.items()}
-        rows = ResultRows(found, self.binding.compiled.output_words, keys, values)
+        words = self.binding.compiled.output_words
+        rows = ResultRows(found, words, keys, self._attributes.values)
         condition = self.binding.condition
         if condition is None or not len(found):
             return rows, 0
@@ -653,25 +615,9 @@ class Stream:
     def _advance_watermark(self, now: int) -> pl.DataFrame:
         """Time is ``now`` in all partitions."""
         result = self._results(self.detector.advance(now))
-        self._since_compaction += 1
-        quiet = _QUIET_WINDOWS * (self.detector.window + 1)
-        if self._compacted_at == INT64_MIN:
-            self._compacted_at = now
-        elif self._compaction_due(now) or now - self._compacted_at > quiet:
-            self._compacted_at = now
-            self._since_compaction = 0
+        if self._compaction.pass_time(now, self.detector.window, self.detector.n_partitions):
             self._compact(now)
         return result
-
-    def _compaction_due(self, now: int) -> bool:
-        """Whether half a window has gone by, and enough has come for it to be worth it."""
-        if now - self._compacted_at <= self.detector.window // 2:
-            return False
-        return self._since_compaction >= max(_COMPACT_EVENTS, self.detector.n_partitions // 8)
-
-    def _allow_compaction(self) -> None:
-        """Behind a micro-batch, which costs more than a small compaction."""
-        self._since_compaction += _COMPACT_EVENTS
 
     def _unneeded(self, idle: Words, now: int) -> Words:
         """Which of the partitions that hold no interval need not be kept for their earlier events."""
@@ -688,22 +634,4 @@ class Stream:
         idle = self._unneeded(idle, now)
         if idle.size and isinstance(self._partitions, Partitions):
             self._partitions.release(idle)
-        used: dict[Dictionary, NDArray[np.bool_]] = {}
-        for number, dictionary in self._dictionaries.items():
-            found = self.detector.used_codes(number, len(dictionary.values))
-            used[dictionary] = found | used[dictionary] if dictionary in used else found
-        for dictionary, some in used.items():
-            if 2 * some.sum() < some.size:
-                self._remap(dictionary, dictionary.keep(some))
-
-
-def _dictionaries(binding: Binding, known: Mapping[Attribute, Dictionary]) -> dict[int, Dictionary]:
-    """The dictionaries of a query's attributes, by their numbers; those that are known go on."""
-    attributes = binding.attributes
-    firsts = binding.dictionary_of
-    made: dict[int, Dictionary] = {}
-    for number, first in firsts.items():
-        attribute = attributes[number]
-        if attribute in known or first not in made:
-            made[first] = known.get(attribute) or Dictionary(binding.attribute_type(attribute))
-    return {number: made[first] for number, first in firsts.items()}
+        self._attributes.compact(self.detector.used_codes, self.detector.remap_codes)

@@ -91,6 +91,10 @@ class _IntervalProjection(Projection):
 
     def numbered(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with the instants at which they become known."""
+        query = self.source.query
+        if query is not None and query.is_sequenced:
+            # a match between events of one time has no length where instants are times
+            rows = rows.filter(pl.col(END) > pl.col(START))
         self._check(rows)
         ends, starts = rows[END], rows[START]
         if self.source.is_known_late:

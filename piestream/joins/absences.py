@@ -1,115 +1,41 @@
 """Absences: whether an interval may still come, or is there, that satisfies all of a NOT group.
 
 A match that has triggered is judged by what is known of the absent symbol. If some interval of it is
-certain to satisfy a group, the match is dead. If none can any more, it is given. Else it is kept among
-those that are *awaited*, with the instant at which that may change without an event: these are heaps,
-so that time costs a step of one for each match that is due. At events, a match is judged again only if
-an interval of an absent symbol begins or ends, or one of those that it has: whatever waits for such an end
-is in a heap of its own.
+certain to satisfy a group, the match is dead. If none can any more, it is given. Else it is *awaited*
+(awaited.py): while an interval that has not begun may satisfy a group, until that has become impossible, by
+time or because one of the match's own has ended; then, while one that has begun may, until it ends, too.
+So each of these costs the matches that it decides. Whether others are dead is looked at now and then, in as
+many steps as matches came.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from piestream.compiled.constants import INT64_MAX, NONE
-from piestream.compiled.primitives import at_word, keep_alive, pointer
+from piestream.compiled.constants import NONE, OPEN
+from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
 from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
+from piestream.joins.awaited import AwaitedStore
 from piestream.joins.futures import future_words
 from piestream.joins.matches import Matches
 from piestream.joins.partition import Partition
 from piestream.joins.records import Program
 from piestream.joins.rings import grow_ring
 from piestream.joins.scratch import Scratch
-from piestream.joins.state_records import AwaitedMatch, RingHeader
+from piestream.joins.state_records import AwaitedMatch
 from piestream.joins.verdicts import ABSENT, UNDECIDED, Judged, judge
 
 __all__ = ["is_due", "n_awaited", "room_to_await", "settle"]
 
 
-class _Heap(Record):
-    """Matches of a partition that are awaited, the first due on top. (What it is lies nowhere.)"""
-
-    partition: Carried[Partition]
-    #: 0: of those all of whose intervals have ended, as far as groups say; 1: of the others
-    which: Carried[int]
-
-    @method
-    def header(self) -> RingHeader:
-        """The ring in which it lies, from its head on."""
-        return self.partition.rings[self.partition.program.awaited_ring + self.which]
-
-    @method
-    def count(self) -> int:
-        """How many matches it has."""
-        header = self.header()
-        return header.tail - header.head
-
-    @method
-    def at(self, number: int) -> AwaitedMatch:
-        """A match by its place."""
-        ring = self.partition.awaited_matches(self.which)
-        return AwaitedMatch(ring.slot(ring.head + number))
-
-    @method
-    def copy(self, number: int, to: int) -> None:
-        """Copy a match to another place."""
-        source = self.at(number)
-        target = self.at(to)
-        for word in range(self.partition.program.awaited_width):
-            target[word] = source[word]
-
-    @method
-    def exchange(self, one: int, other: int) -> None:
-        """Let two matches change places."""
-        first = self.at(one)
-        second = self.at(other)
-        for word in range(self.partition.program.awaited_width):
-            kept = first[word]
-            first[word] = second[word]
-            second[word] = kept
-
-    @method
-    def sink(self, number: int) -> None:
-        """Let a match sink to where it belongs."""
-        count = self.count()
-        while True:
-            below = 2 * number + 1
-            if below >= count:
-                return
-            if below + 1 < count and self.at(below + 1).due < self.at(below).due:
-                below += 1
-            if self.at(number).due <= self.at(below).due:
-                return
-            self.exchange(number, below)
-            number = below
-
-    @method
-    def add(self, match: AwaitedMatch) -> None:
-        """Add a match, for which there must be room."""
-        header = self.header()
-        header.tail += 1
-        number = self.count() - 1
-        target = self.at(number)
-        for word in range(self.partition.program.awaited_width):
-            target[word] = match[word]
-        while number:
-            above = (number - 1) >> 1
-            if self.at(above).due <= self.at(number).due:
-                return
-            self.exchange(above, number)
-            number = above
-
-
 @kernel
 def room_to_await(place: Words, program: Program, pool_array: Array, count: int) -> Array:
-    """The pool with room for so many awaited matches more in either heap."""
-    for which in range(1, -1, -1):
-        ring = program.awaited_ring + which
-        header = Partition(place, program, pointer(pool_array)).rings[ring]
+    """The pool with room for so many awaited matches more."""
+    for which in range(2):
+        header = Partition(place, program, pointer(pool_array)).rings[program.awaited_ring + which]
+        width = 1 if which else program.awaited_width
         while header.tail - header.head + count > header.capacity:
-            pool_array = grow_ring(header, pool_array, program.awaited_width)
-        count += header.tail - header.head
+            pool_array = grow_ring(header, pool_array, width)
         keep_alive(pool_array)
     return pool_array
 
@@ -117,73 +43,115 @@ def room_to_await(place: Words, program: Program, pool_array: Array, count: int)
 @kernel
 def is_due(partition: Partition, scratch: Scratch, time: int) -> bool:
     """Whether anything is to be judged at an instant."""
-    if scratch.n_matches:
+    if scratch.n_matches or partition.awaited().due <= time:
         return True
-    if not _Heap(partition, partition, 0).count() and not _Heap(partition, partition, 1).count():
-        return False
-    return partition.awaited().due <= time or scratch.absent_changed != 0
+    return scratch.absent_changed != 0 and n_awaited(partition) != 0
 
 
 @kernel
 def n_awaited(partition: Partition) -> int:
     """How many matches are awaited."""
-    return _Heap(partition, partition, 0).count() + _Heap(partition, partition, 1).count()
+    return AwaitedStore(partition, partition).count()
 
 
-@kernel
-def _judge_again(
-    judged: Judged, match: AwaitedMatch, scratch: Scratch, matches: Matches, floor: int
-) -> int:
-    """Judge an awaited match again; if it is given, it is written down."""
-    again = Judged(match, judged.partition, match.ids, judged.future, judged.now, judged.closes)
-    verdict = judge(again, scratch, floor, match)
-    if verdict == ABSENT:
-        n = matches.n_symbols
+class _Settling(Record):
+    """What is judged at an instant. (What it is lies nowhere.)"""
+
+    judged: Carried[Judged]  # a match; which one is written into `match`
+    match: Carried[AwaitedMatch]
+    store: Carried[AwaitedStore]
+    scratch: Carried[Scratch]
+    matches: Carried[Matches]
+    floor: Carried[int]
+
+    @method
+    def judge_again(self, number: int) -> bool:
+        """Judge an awaited match again; False if it is awaited no longer.
+
+        If it is given, it is written down.
+        """
+        awaited = self.store.match(number)
+        n = self.matches.n_symbols
         for s in range(n):
-            matches[scratch.n_matches * n + s] = match.ids[s]
-        scratch.n_matches += 1
-    return verdict
+            self.match.ids[s] = awaited.ids[s]
+        verdict = judge(self.judged, self.scratch, self.floor, self.match)
+        if verdict == UNDECIDED:
+            self.store.update(number, self.match)
+            return True
+        if verdict == ABSENT:
+            for s in range(n):
+                self.matches[self.scratch.n_matches * n + s] = self.match.ids[s]
+            self.scratch.n_matches += 1
+        self.store.remove(number)
+        return False
+
+    @method
+    def take_due(self, time: int) -> None:
+        """Judge the matches that are due."""
+        while self.store.count() and self.store.due_at(0) <= time:
+            self.judge_again(self.store.at(0))
+
+    @method
+    def take_ended(self, symbols: int) -> None:
+        """Judge the matches that wait for intervals of some symbols (as bits) to end: these have."""
+        while symbols:
+            s = trailing_zeros(symbols)
+            symbols &= symbols - 1
+            number = self.store.known().first[s]
+            while number != NONE:
+                behind = self.store.following(number)[s]
+                last = self.store.count() - 1
+                if not self.has_ended(number, s):
+                    self.scratch.visits += 1
+                elif not self.judge_again(number) and behind == last:
+                    behind = number
+                number = behind
+
+    @method
+    def has_ended(self, number: int, s: int) -> bool:
+        """Whether an interval for whose end a match waits is no longer open."""
+        partition = self.store.partition
+        if partition.program.absent >> s & 1:
+            return True
+        slot_id = self.store.match(number).ids[s]
+        ring = partition.rings[s]
+        if not ring.head <= slot_id < ring.tail:
+            return True
+        return partition.ring(s).slot(slot_id).end != OPEN
+
+    @method
+    def drop_dead(self, changes: int) -> None:
+        """Look for the matches that are dead, now and then: so they are gone before they are due.
+
+        Each match that comes, and each change of an absent symbol, pays for one that is looked at.
+        """
+        known = self.store.known()
+        known.credit += changes
+        if known.credit < self.store.count():
+            return
+        known.credit = 0
+        number = 0
+        while number < self.store.count():
+            number += self.judge_again(number)
 
 
 @kernel
-def _take_due(
-    judged: Judged, which: int, scratch: Scratch, matches: Matches, time: int, floor: int
-) -> None:
-    """Judge the matches that are due."""
-    heap = _Heap(judged, judged.partition, which)
-    while heap.count() and heap.at(0).due <= time:
-        if _judge_again(judged, heap.at(0), scratch, matches, floor) != UNDECIDED:
-            heap.copy(heap.count() - 1, 0)
-            heap.header().tail -= 1
-        heap.sink(0)
-
-
-@kernel
-def _judge_changed(
-    judged: Judged, which: int, scratch: Scratch, matches: Matches, floor: int
-) -> None:
-    """Judge the matches of which something is new."""
-    heap = _Heap(judged, judged.partition, which)
-    known = _Heap(judged, judged.partition, 0)
-    of_absent = scratch.absent_changed & judged.partition.program.absent
-    kept = 0
-    for number in range(heap.count()):
-        match = heap.at(number)
-        verdict = UNDECIDED
-        if of_absent or match.open & scratch.absent_changed:
-            verdict = _judge_again(judged, match, scratch, matches, floor)
-        else:
-            scratch.visits += 1
-        if verdict == UNDECIDED and which and not match.open:
-            known.add(match)
+def _add_found(settling: _Settling, found: int) -> int:
+    """Judge the matches found at an event; gives how many of them are given, which become the first."""
+    scratch, matches, match = settling.scratch, settling.matches, settling.match
+    absent = settling.store.partition.program.absent
+    n = matches.n_symbols
+    given = 0
+    for number in range(found):
+        for s in range(n):
+            match.ids[s] = 0 if absent >> s & 1 else matches[number * n + s]
+        verdict = judge(settling.judged, scratch, settling.floor, match)
+        if verdict == ABSENT:
+            matches.copy(number, given, 1)
+            given += 1
         elif verdict == UNDECIDED:
-            if kept < number:
-                heap.copy(number, kept)
-            kept += 1
-    header = heap.header()
-    header.tail = header.head + kept
-    for number in range(kept >> 1, -1, -1):
-        heap.sink(number)
+            settling.store.add(match)
+    return given
 
 
 @kernel
@@ -203,27 +171,17 @@ def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, 
     closes = scratch.closing != 0
     now = time + 1 if closes else time  # where the instant lies: see `Closing`
     judged = Judged(match, partition, match.ids, future, now, closes)
+    store = AwaitedStore(partition, partition)
+    settling = _Settling(match, judged, match, store, scratch, matches, floor)
     found = scratch.n_matches
-    for which in range(2):
-        if scratch.absent_changed & (NONE if which else program.absent):
-            _judge_changed(judged, which, scratch, matches, floor)
-        _take_due(judged, which, scratch, matches, time, floor)
-    given = 0
-    n = matches.n_symbols
-    for number in range(found):
-        for s in range(n):
-            match.ids[s] = 0 if program.absent >> s & 1 else matches[number * n + s]
-        verdict = judge(judged, scratch, floor, match)
-        if verdict == ABSENT:
-            matches.copy(number, given, 1)
-            given += 1
-        elif verdict == UNDECIDED:
-            _Heap(match, partition, int(match.open != 0)).add(match)
+    changed = scratch.absent_changed
+    if changed and store.count():
+        settling.take_ended(changed & ~partition.mask)
+        if changed & program.absent:
+            settling.drop_dead(1)
+    settling.take_due(time)
+    given = _add_found(settling, found)
     matches.copy(found, given, scratch.n_matches - found)
     scratch.n_matches += given - found
-    partition.awaited().due = INT64_MAX
-    for which in range(2):
-        heap = _Heap(match, partition, which)
-        if heap.count():
-            partition.awaited().due = min(partition.awaited().due, heap.at(0).due)
+    store.note_due()
     keep_alive(room_array)

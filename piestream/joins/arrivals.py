@@ -13,7 +13,7 @@ from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing
 from piestream.compiled.records import Array, Rows, Words, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
 from piestream.intervals.ticks import lasts, minus, plus
-from piestream.joins.boxes import box_in
+from piestream.joins.boxes import ahead, box_in, box_of_times, least_start
 from piestream.joins.closing import open_row_before
 from piestream.joins.distances import judge_again, next_due, next_reached
 from piestream.joins.keys import drop_keys, index_interval, index_keys
@@ -43,7 +43,8 @@ def _forget(partition: Partition, s: int, slot_id: int) -> None:
     partition.order(s, BY_END).remove(slot_id)
     slot.held = Held.FORGOTTEN
     if symbol.gone_until != NONE:
-        partition[symbol.gone_until] = max(partition[symbol.gone_until], slot.end)
+        end = slot[partition.program.end_instant]
+        partition[symbol.gone_until] = max(partition[symbol.gone_until], end)
 
 
 @kernel
@@ -72,7 +73,7 @@ def expire_rows(partition: Partition, s: int, floor: int, now: int) -> int:
         latest_end = minus(floor, 1)
         header.floor = max(header.floor, floor)
     elif header.floor < floor:
-        began = box_in(by_start, header.floor, floor - 1, NO_MATCH, OPEN, NO_MATCH)
+        began = box_of_times(by_start, header.floor, floor - 1)
         slot_id = began.following(NONE)[0]
         while slot_id != NONE:
             following = began.following(slot_id)[0]
@@ -87,11 +88,14 @@ def expire_rows(partition: Partition, s: int, floor: int, now: int) -> int:
         header.floor = floor
     slot_id = NONE
     ended = box_in(by_start, NO_MATCH, minus(floor, 1), NO_MATCH, latest_end, NO_MATCH)
+    if partition.program.is_sequenced:
+        ended = box_of_times(by_start, NO_MATCH, minus(floor, 1))
     if floor > NO_MATCH:
         slot_id = ended.following(NONE)[0]
     while slot_id != NONE:
         following = ended.following(slot_id)[0]
-        _forget(partition, s, slot_id)
+        if by_start.slot(slot_id).end <= latest_end:
+            _forget(partition, s, slot_id)
         slot_id = following
     head = ring.head
     while head < ring.tail and by_start.slot(head).held == Held.FORGOTTEN:
@@ -187,6 +191,7 @@ def _end_open_row(partition: Partition, scratch: Scratch, s: int, slot_id: int) 
     slot.end = scratch.time - (scratch.closing != Closing.NO)  # as it is shown
     is_allowed = _duration_is_allowed(partition.program.symbols[s], slot)
     slot.end = scratch.time
+    slot[partition.program.end_instant] = scratch.now
     by_start.insert(slot_id)
     scratch.passed |= 1 << s
     if slot.held != Held.RETIRED and not is_allowed:
@@ -197,31 +202,49 @@ def _end_open_row(partition: Partition, scratch: Scratch, s: int, slot_id: int) 
 
 
 @kernel
+def _pass_known_end(partition: Partition, scratch: Scratch, s: int, slot_id: int) -> None:
+    """Let an end that was known before pass now; as an instant, it is known since now."""
+    by_start, by_end = partition.order(s, BY_START), partition.order(s, BY_END)
+    slot = by_start.slot(slot_id)
+    is_in_end = slot.orders[BY_END].count != 0 or slot.held == Held.RETIRED
+    if partition.program.is_sequenced:
+        by_start.remove(slot_id)
+        by_end.remove(slot_id)
+        slot[partition.program.end_instant] = scratch.now
+        by_start.insert(slot_id)
+    if is_in_end and not slot.orders[BY_END].count:
+        by_end.insert(slot_id)
+    scratch.passed |= 1 << s
+
+
+@kernel
 def _end_row(partition: Partition, scratch: Scratch, s: int, row: KnownRow) -> bool:
     """Apply a row to the interval whose end it tells, or whose known end passes; False: to none."""
     by_start = partition.order(s, BY_START)
-    slot_id = by_start.find(row.start, OPEN, row.number)
-    if slot_id == NONE:
-        slot_id = by_start.find(row.start, row.end, row.number)
-        if slot_id == NONE:
-            return False
-        if by_start.slot(slot_id).held == Held.RETIRED:
-            partition.order(s, BY_END).insert(slot_id)
-        scratch.passed |= 1 << s
+    slot_id = by_start.find(row.start_instant, OPEN, row.number)
+    if slot_id != NONE:
+        _end_open_row(partition, scratch, s, slot_id)
         return True
-    _end_open_row(partition, scratch, s, slot_id)
+    end = ahead(row.end) if partition.program.is_sequenced else row.end
+    slot_id = by_start.find(row.start_instant, end, row.number)
+    if slot_id == NONE:
+        return False
+    _pass_known_end(partition, scratch, s, slot_id)
     return True
 
 
 @kernel
 def _close_rows(partition: Partition, scratch: Scratch) -> None:
-    """End what is open because the input ends: all of it that began before the time that is shown."""
+    """End what is open because the input ends: all of it that began before what is shown."""
+    limit = scratch.time - 1
+    if partition.program.is_sequenced:
+        limit = partition.last_instant() if scratch.closing == Closing.LAST_EVENT else OPEN
     rest = partition.program.rows
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
         while True:
-            slot_id = open_row_before(partition, s, scratch.time - 1)
+            slot_id = open_row_before(partition, s, limit)
             if slot_id == NONE:
                 break
             _end_open_row(partition, scratch, s, slot_id)
@@ -242,6 +265,8 @@ def _begin_row(
         slot[word] = NONE
     slot.start = row.start
     slot.end = row.end
+    slot[program.start_instant] = row.start_instant
+    slot[program.end_instant] = row.end_instant
     slot.number = row.number
     slot.held = Held.PENDING
     slot.announced = row.end != OPEN and row.end > row.time
@@ -313,7 +338,7 @@ def _find(
 def _find_of_passing(place: Words, program: Program, pool_array: Array, scratch: Scratch) -> Array:
     """Find the pairs that the ends of rows' intervals decide which pass now."""
     rest = scratch.passed
-    time = scratch.time
+    now = scratch.now
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
@@ -324,11 +349,13 @@ def _find_of_passing(place: Words, program: Program, pool_array: Array, scratch:
             partition = Partition(place, program, pointer(pool_array))
             order = partition.order(s, BY_END)
             first_start = program.symbols[s].first_start(scratch.floor)
-            passing = box_in(order, time, time, first_start, OPEN, NO_MATCH)
+            least = least_start(program, first_start)
+            passing = box_in(order, now, now, least, OPEN, NO_MATCH)
             slot_id = passing.following(slot_id)[0]
             if slot_id == NONE:
                 break
-            pool_array = _find(place, program, pool_array, scratch, s, slot_id, True)
+            if order.slot(slot_id).start >= first_start:
+                pool_array = _find(place, program, pool_array, scratch, s, slot_id, True)
     return pool_array
 
 
@@ -403,7 +430,7 @@ def _arrive(
         if slot_in(partition, s, slot_id).end != OPEN:
             partition.order(s, BY_END).insert(slot_id)
     partition.order(s, BY_START).insert(slot_id)
-    if slot_in(partition, s, slot_id).end <= scratch.time:
+    if slot_in(partition, s, slot_id)[program.end_instant] <= scratch.now:
         scratch.passed |= 1 << s
     return pool_array
 
@@ -502,12 +529,12 @@ def apply_rows(
         scratch.tails[number] = partition.rings[number].tail
     first = scratch.known
     end = first
-    while end < scratch.known_end and rows[end].time == time:
+    while end < scratch.known_end and rows[end].instant == scratch.now:
         end += 1
     scratch.known = end
     for at in range(first, end):
         row = rows[at]
-        if row.end == time:
+        if row.end_instant == scratch.now:
             taken = row.symbols
             while taken:
                 s = trailing_zeros(taken)
@@ -538,7 +565,7 @@ def apply_rows(
                 pool_array = _arrive(place, program, pool_array, scratch, columns, at, s, row)
             elif symbol.gone_until != NONE:
                 gone_until = at_word(place, symbol.gone_until)
-                gone_until[0] = max(gone_until[0], row.end)
+                gone_until[0] = max(gone_until[0], row.end_instant)
     partition = Partition(place, program, pointer(pool_array))
     _enqueue_many(partition, scratch)
     # what is open at the end of the input ends before it has another length

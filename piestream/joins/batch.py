@@ -7,7 +7,7 @@ from enum import IntEnum
 import numpy as np
 
 from piestream.compiled.arrays import ensure_capacity, ensure_column_capacity
-from piestream.compiled.constants import INT64_MAX, NONE
+from piestream.compiled.constants import INT64_MAX, NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, within
 from piestream.compiled.records import (
     Array,
@@ -260,6 +260,10 @@ def _finish_rows(
     """Note the time of the last row, and add all rows to the aggregates of what is open."""
     if cursor.row_end > cursor.row_begin:
         partition.last_time = rows.times[cursor.row_end - 1]
+        if partition.program.shifted_at != NONE and not scratch.closing:
+            shift = _shift_at(partition, columns, cursor.row_end - 1)
+            partition.shifted().last = 2 * partition.last_time + shift
+            partition.shifted().behind = (shift | 1) + 1
         if partition.program.counts_events:
             partition.events = scratch.event_origin + cursor.row_end
             if not scratch.closing:  # then they have been added
@@ -301,13 +305,14 @@ def _close_intervals(cursor: _EventCursor, partition: Partition, scratch: Scratc
     """
     last = partition.last_time
     scratch.waits = 0
-    if not partition.mask and not any_open_row_before(partition, last + 1):
+    if not partition.mask and not any_open_row_before(partition, OPEN):
         return False
     began = runs_of_last_event(partition)
     scratch.closing = Closing.LAST_EVENT
     cursor.time = latest_ceased(partition)
     cursor.mask = began
-    if began == partition.mask and not any_open_row_before(partition, last):
+    before = partition.last_instant() if partition.program.is_sequenced else last
+    if began == partition.mask and not any_open_row_before(partition, before):
         scratch.closing = Closing.TICK_LATER
         cursor.time = last + 1
         cursor.mask = 0
@@ -370,8 +375,28 @@ def _decide_absences(
 
 
 @kernel
-def _instant_now(partition: Partition, scratch: Scratch, cursor: _EventCursor) -> int:
+def _shift_at(partition: Partition, columns: Columns, row: int) -> int:
+    """How much more than twice its time the number of an instant is."""
+    return at_word(columns, partition.program.shift_column * columns.n_rows)[row]
+
+
+@kernel
+def _instant_of_time(partition: Partition, columns: Columns, cursor: _EventCursor) -> int:
+    """The number of the instant that is worked on, where it is made of its time."""
+    if cursor.is_row:
+        return 2 * cursor.time + _shift_at(partition, columns, cursor.row)
+    if cursor.row == cursor.row_end:
+        return 2 * cursor.time + partition.shifted().behind + 1
+    return 2 * cursor.time + (_shift_at(partition, columns, cursor.row) | 1)
+
+
+@kernel
+def _instant_now(
+    partition: Partition, scratch: Scratch, columns: Columns, cursor: _EventCursor
+) -> int:
     """The number of the instant that is worked on, where events of one time are told apart."""
+    if partition.program.shifted_at != NONE:
+        return _instant_of_time(partition, columns, cursor)
     at = _AT_EVENT if cursor.is_row else _AT_SILENCE
     if scratch.closing or scratch.waits:
         at = _BETWEEN
@@ -490,7 +515,7 @@ def detect(
                     partition = Partition(place, program, pool)
                 scratch.instant = time
                 if program.is_sequenced:
-                    scratch.instant = _instant_now(partition, scratch, cursor)
+                    scratch.instant = _instant_now(partition, scratch, columns, cursor)
                 if bridged:
                     ended = apply_bridged(
                         partition, scratch, columns, time, mask, cursor.row, holds

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from piestream.compiled.constants import NONE
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.records import Carried, kernel, method
 from piestream.joins.orders import Order
+from piestream.joins.records import Program
 from piestream.joins.state_records import NO_MATCH, Held, RowSlot, Slot
 
-__all__ = ["Box", "box_in"]
+__all__ = ["FIRST_AHEAD", "Box", "ahead", "box_in", "box_of_times", "least_start"]
+
+#: The instant of an end at time 0 that is still to come, where instants are numbers: behind all that
+#: have come (`engine.instant_numbers`), and in the order of the times.
+FIRST_AHEAD = 1 << 62
 
 
 class _Came(IntEnum):
@@ -40,9 +45,9 @@ class Box(Order):
     @method
     def holds(self, slot: RowSlot) -> bool:
         """Whether an interval is one."""
-        if not self.first <= slot[self.by] <= self.last:
+        if not self.first <= slot[self.at + self.by] <= self.last:
             return False
-        if not self.low <= slot[1 - self.by] <= self.high:
+        if not self.low <= slot[self.at + 1 - self.by] <= self.high:
             return False
         if self.floor == NO_MATCH:
             return True
@@ -67,7 +72,7 @@ class Box(Order):
             looked += 1
             slot = self.slot(at)
             node = slot.orders[self.by]
-            first = slot[self.by]
+            first = slot[self.at + self.by]
             if came == _Came.FROM_ABOVE:
                 if first >= self.first and self.may_hold(node.left):
                     at = node.left
@@ -100,5 +105,33 @@ def box_in(order: Order, first: int, last: int, low: int, high: int, floor: int)
     is NO_MATCH.
     """
     return Box(
-        order, order.ring, order.by, order.keeps_best, order.symbol, first, last, low, high, floor
-    )
+        order, order.ring, order.by, order.at, order.keeps_best, order.symbol, first, last, low, high,
+        floor,
+    )  # fmt: skip
+
+
+@kernel
+def least_start(program: Program, first_start: int) -> int:
+    """The first instant that may be a start, if starts have this time or a later one.
+
+    Where instants are numbers, the start of each interval is to be looked at besides.
+    """
+    return INT64_MIN if program.is_sequenced else first_start
+
+
+@kernel
+def ahead(time: int) -> int:
+    """The instant of an end that is still to come, where instants are numbers."""
+    return FIRST_AHEAD + time
+
+
+@kernel
+def box_of_times(order: Order, first: int, last: int) -> Box:
+    """The intervals of an order of which the endpoint that it is by has a time in a range.
+
+    Instants are in order of time, so that they are a part of the order.
+    """
+    return Box(
+        order, order.ring, order.by, 0, order.keeps_best, order.symbol, first, last, INT64_MIN,
+        INT64_MAX, NO_MATCH,
+    )  # fmt: skip

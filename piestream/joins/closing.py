@@ -9,7 +9,6 @@ from piestream.joins.boxes import box_in
 from piestream.joins.bridges import held_before
 from piestream.joins.orders import BY_START
 from piestream.joins.partition import Partition
-from piestream.joins.scratch import Place
 from piestream.joins.state_records import NO_MATCH
 
 
@@ -18,7 +17,7 @@ def runs_of_last_event(partition: Partition) -> int:
     """The symbols (as bits) of which the open run began with the last event."""
     last = partition.last_time
     if partition.program.is_sequenced:
-        last = partition.instant_of(partition.events - 1, Place.EVENT)
+        last = partition.last_instant()
     began = 0
     rest = held_before(partition)
     while rest:
@@ -31,19 +30,19 @@ def runs_of_last_event(partition: Partition) -> int:
 
 
 @kernel
-def open_row_before(partition: Partition, s: int, time: int) -> int:
-    """An interval of a symbol's rows that began before a time and has not ended, else NONE."""
+def open_row_before(partition: Partition, s: int, instant: int) -> int:
+    """An interval of a symbol's rows that began before an instant and has not ended, else NONE."""
     order = partition.order(s, BY_START)
-    return box_in(order, NO_MATCH, time - 1, OPEN, OPEN, NO_MATCH).following(NONE)[0]
+    return box_in(order, NO_MATCH, instant - 1, OPEN, OPEN, NO_MATCH).following(NONE)[0]
 
 
 @kernel
-def any_open_row_before(partition: Partition, time: int) -> bool:
-    """Whether an interval that came as a row began before a time and has not ended."""
+def any_open_row_before(partition: Partition, instant: int) -> bool:
+    """Whether an interval that came as a row began before an instant and has not ended."""
     rest = partition.program.rows
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
-        if open_row_before(partition, s, time) != NONE:
+        if open_row_before(partition, s, instant) != NONE:
             return True
     return False

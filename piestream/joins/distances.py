@@ -15,7 +15,7 @@ from enum import IntEnum
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.records import Carried, Record, kernel, method
 from piestream.intervals.ticks import lasts, minus, plus
-from piestream.joins.boxes import box_in
+from piestream.joins.boxes import box_of_times
 from piestream.joins.listed import add_pair, discard, is_held, lists_of, pair_at
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
@@ -281,7 +281,7 @@ def next_reached(
         return NONE, 0
     if partition.program.rows >> s_other & 1:
         order = partition.order(s_other, BY_END if of_ends else BY_START)
-        box = box_in(order, before + 1, last, INT64_MIN, OPEN, NO_MATCH)
+        box = box_of_times(order, before + 1, last)
         return box.following(slot_id)[0], 1 - side
     ring = partition.ring(s_other)
     run_id = slot_id + 1
@@ -308,7 +308,7 @@ def _due(partition: Partition, constraint: Constraint, distance: Distance, now: 
     at = OPEN
     if partition.program.rows >> s_other & 1:
         order = partition.order(s_other, BY_END if of_ends else BY_START)
-        box = box_in(order, last + 1, INT64_MAX, INT64_MIN, OPEN, NO_MATCH)
+        box = box_of_times(order, last + 1, INT64_MAX)
         slot_id = box.following(NONE)[0]
         if slot_id != NONE:
             slot = partition.ring(s_other).slot(slot_id)

@@ -17,6 +17,7 @@ import numpy as np
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer, signed, trailing_zeros
 from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
+from piestream.joins.boxes import least_start
 from piestream.joins.extend import DONE, begin_scan, scan
 from piestream.joins.given import earliest_given, identify, was_given
 from piestream.joins.matches import Matches, Scanned
@@ -39,13 +40,13 @@ def _bound_before(program: Program, seed: Seed, depth: int) -> int:
 
 @kernel
 def _earliest_start(partition: Partition, s: int, floor: int) -> int:
-    """A time before which no interval of a symbol that is still to be bound starts."""
+    """An instant before which no interval of a symbol that is still to be bound starts."""
     ring = partition.ring(s)
     symbol = partition.program.symbols[s]
     if not ring.capacity:
         return INT64_MIN
     if partition.program.rows >> s & 1:
-        return symbol.first_start(floor)
+        return least_start(partition.program, symbol.first_start(floor))
     last = ring.tail - 1
     candidate = ring.next_candidate(ring.head, last)[0]
     while candidate <= last:

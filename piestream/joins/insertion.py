@@ -8,7 +8,7 @@ from __future__ import annotations
 from piestream.compiled.constants import INT64_MAX, NONE, OPEN
 from piestream.compiled.records import inline_kernel, kernel
 from piestream.intervals.ticks import lasts
-from piestream.joins.boxes import box_in
+from piestream.joins.boxes import box_in, least_start
 from piestream.joins.distances import Judged, judge_pair
 from piestream.joins.keys import bucket_of, equal_keys, next_with_key
 from piestream.joins.listed import is_held, link, pair_at, suspend
@@ -74,7 +74,8 @@ def _insert_range(partition: Partition, item: Item, floor: int) -> int:
     increased = False
     if mine.bound != NONE:
         if constraint.listed != NONE:
-            bound = bound_by_ended(partition, constraint, item.side, slot.start)
+            start = slot[partition.program.start_instant]
+            bound = bound_by_ended(partition, constraint, item.side, start)
         else:
             bound = partition[mine.bound_by_ended]
         increased = bound > slot[mine.bound]
@@ -175,14 +176,18 @@ def _insert_next(partition: Partition, scratch: Scratch, item: Item, floor: int)
                 seed = _validate_row(partition, scratch, s, header.pending, floor)
             header.pending += 1
     else:
+        now = scratch.now
+        first_start = symbol.first_start(floor)
         order = partition.order(s, BY_END)
-        passed = box_in(order, time, time, symbol.first_start(floor), OPEN, NO_MATCH)
+        passed = box_in(order, now, now, least_start(program, first_start), OPEN, NO_MATCH)
         while seed == NONE and item.last != NONE:
             slot_id = passed.following(item.ids[0])[0]
             item.ids[0] = slot_id
             item.last = slot_id
-            if slot_id != NONE and RowSlot(ring.slot(slot_id)).held == Held.PENDING:
-                seed = _validate_row(partition, scratch, s, slot_id, floor)
+            if slot_id != NONE:
+                slot = RowSlot(ring.slot(slot_id))
+                if slot.held == Held.PENDING and slot.start >= first_start:
+                    seed = _validate_row(partition, scratch, s, slot_id, floor)
     return seed
 
 

@@ -107,8 +107,8 @@ def _compact_partition(partition: Partition, target: Words, to: int) -> int:
         to += _move_compacted(partition.given_matches(), target, to)
         index_given(Partition(partition, program, target))
     if program.awaited_ring != NONE:
-        for which in range(2):
-            to += _move_compacted(partition.awaited_matches(which), target, to)
+        to += _move_compacted(partition.awaited_matches(), target, to)
+        to += _move_compacted(partition.awaited_heap(), target, to)
     return to
 
 
@@ -304,7 +304,8 @@ def _sample_listed(
     of_rows = program.rows >> s_other & 1
     if mine.allows_later and slot.end != OPEN:
         if of_rows:
-            found += _count_box(partition, s_other, BY_START, slot.end + 1, INT64_MAX)
+            first = slot[partition.program.end_instant] + 1
+            found += _count_box(partition, s_other, BY_START, first, INT64_MAX)
         else:
             found += others.tail - others.first_starting_from(slot.end + 1)
     sample.intervals += 1
@@ -314,7 +315,8 @@ def _sample_listed(
     if mine.allows_earlier:
         sample.partners_after_all += others.tail - others.head
         if of_rows:
-            sample.partners += _count_box(partition, s_other, BY_END, INT64_MIN, slot.start - 1)
+            last = slot[partition.program.start_instant] - 1
+            sample.partners += _count_box(partition, s_other, BY_END, INT64_MIN, last)
         else:
             sample.partners += others.first_ending_from(slot.start) - others.head
 

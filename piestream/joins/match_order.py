@@ -58,7 +58,8 @@ def _rank_rows(partition: Partition, s: int, ranks: Words, numbers: Words) -> tu
     slot_id = everything.following(NONE)[0]
     while slot_id != NONE:
         slot = order.slot(slot_id)
-        if before != NONE and order.slot(before).start == slot.start:
+        starts = partition.program.start_instant
+        if before != NONE and order.slot(before)[starts] == slot[starts]:
             for tied in (before, slot_id):
                 number = order.slot(tied).number
                 numbers[tied - head] = number

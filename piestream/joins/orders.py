@@ -39,6 +39,9 @@ class Order(Record):
 
     ring: Carried[Ring]
     by: Carried[int]  # BY_START or BY_END
+    at: Carried[
+        int
+    ]  # where slots have their starts as they are compared, and next to them the ends
     keeps_best: Carried[bool]  # whether somebody asks for the best bounds
     symbol: Carried[Symbol]
 
@@ -55,10 +58,10 @@ class Order(Record):
     @method
     def precedes(self, one: RowSlot, other: RowSlot) -> bool:
         """Whether one interval comes before another one."""
-        if one[self.by] != other[self.by]:
-            return one[self.by] < other[self.by]
-        if one[1 - self.by] != other[1 - self.by]:
-            return one[1 - self.by] < other[1 - self.by]
+        if one[self.at + self.by] != other[self.at + self.by]:
+            return one[self.at + self.by] < other[self.at + self.by]
+        if one[self.at + 1 - self.by] != other[self.at + 1 - self.by]:
+            return one[self.at + 1 - self.by] < other[self.at + 1 - self.by]
         return one.number < other.number
 
     @method
@@ -67,7 +70,7 @@ class Order(Record):
         slot = RowSlot(self.ring.slot(slot_id))
         node = slot.orders[self.by]
         count = 1
-        low = slot[1 - self.by]
+        low = slot[self.at + 1 - self.by]
         high = low
         best = NO_MATCH
         if self.keeps_best and slot.held == Held.VALID:
@@ -143,7 +146,7 @@ class Order(Record):
         while at != NONE:
             slot = self.slot(at)
             node = slot.orders[self.by]
-            if slot[self.by] >= limit:
+            if slot[self.at + self.by] >= limit:
                 at = node.left
                 continue
             best = max(best, self.given_by(slot, word))
@@ -165,7 +168,7 @@ class Order(Record):
             node = slot.orders[self.by]
             if slot[word] >= bound:
                 return NONE
-            if slot[self.by] >= limit:
+            if slot[self.at + self.by] >= limit:
                 at = node.left
                 continue
             if node.left != NONE and self.slot(node.left)[word] < bound:
@@ -295,13 +298,17 @@ class Order(Record):
         at = self.root
         while at != NONE:
             slot = self.slot(at)
-            if slot[self.by] == first and slot[1 - self.by] == second and slot.number == number:
+            if (
+                slot[self.at + self.by] == first
+                and slot[self.at + 1 - self.by] == second
+                and slot.number == number
+            ):
                 return at
             node = slot.orders[self.by]
-            before = first < slot[self.by]
-            if first == slot[self.by]:
-                before = second < slot[1 - self.by]
-                if second == slot[1 - self.by]:
+            before = first < slot[self.at + self.by]
+            if first == slot[self.at + self.by]:
+                before = second < slot[self.at + 1 - self.by]
+                if second == slot[self.at + 1 - self.by]:
                     before = number < slot.number
             at = node.left if before else node.right
         return NONE
@@ -314,8 +321,8 @@ class Order(Record):
         while at != NONE:
             slot = self.slot(at)
             node = slot.orders[self.by]
-            if slot[self.by] < limit:
-                highest = max(highest, slot[1 - self.by])
+            if slot[self.at + self.by] < limit:
+                highest = max(highest, slot[self.at + 1 - self.by])
                 if node.left != NONE:
                     highest = max(highest, self.node(node.left).high)
                 at = node.right

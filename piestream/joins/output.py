@@ -83,7 +83,11 @@ _TO_SILENCE = int(Place.BETWEEN) - int(Place.SILENCE)
 @kernel
 def _shown_instant(partition: Partition, scratch: Scratch, time: int) -> int:
     """The instant of a report as it is shown: what ends at the last event is reported with it."""
-    if partition.program.is_sequenced and scratch.closing == Closing.LAST_EVENT:
+    program = partition.program
+    if program.is_sequenced and scratch.closing == Closing.LAST_EVENT:
+        if program.shifted_at != NONE:
+            at_last = time == partition.last_time
+            return partition.last_instant() if at_last else scratch.instant - 1
         return scratch.instant - (_TO_EVENT if time == partition.last_time else _TO_SILENCE)
     return scratch.instant
 
@@ -124,7 +128,7 @@ def _sorted_matches(partition: Partition, matches: Matches, count: int) -> Array
         for place in range(present):
             s = program.sort_order[place]
             slot = partition.ring(s).slot(matches[k * n + s])
-            keys[2 * k * n + s] = slot.start
+            keys[2 * k * n + s] = slot[program.start_instant]
             keys[(2 * k + 1) * n + s] = partition.row_number(s, matches[k * n + s])
     order_array = _order_of_rows(program, n)
     places = np.arange(0, 2 * count * n, 2 * n)
@@ -284,6 +288,8 @@ def complete(
     completed_array = np.empty(partition.waiting, np.int64)
     completed = pointer(completed_array)
     now = time + (scratch.closing != Closing.NO)
+    if program.is_sequenced:
+        now = scratch.instant
     count = 0
     for s in range(program.n_symbols):
         if not ended >> s & 1:

@@ -9,7 +9,7 @@ from piestream.intervals.ticks import minus
 from piestream.joins.orders import BY_START, Order
 from piestream.joins.records import Constraint, Program
 from piestream.joins.rings import Ring
-from piestream.joins.scratch import EVENT_PLACES
+from piestream.joins.scratch import EVENT_PLACES, Place
 from piestream.joins.state_records import (
     MOST_EVENTS,
     NO_MATCH,
@@ -24,6 +24,7 @@ from piestream.joins.state_records import (
     RowsHeader,
     RowSlot,
     Sequence,
+    Shifted,
     Slot,
 )
 
@@ -33,7 +34,9 @@ _ROOT_BY_START, _ROOT_BY_END, _PENDING = (
 )
 
 _GIVEN = Given.offset("count")
-_AWAITED_DUE = Awaited.offset("due")
+_AWAITED_DUE, _AWAITED_CREDIT, _AWAITED_FIRST = (
+    Awaited.offset(field) for field in ("due", "credit", "first")
+)
 _INTERRUPTED, _BRIDGES_DUE, _PASSED = (
     Bridges.offset(field) for field in ("interrupted", "due", "passed")
 )
@@ -91,7 +94,8 @@ class Partition(Record):
         """The intervals of such a symbol in one of their orders."""
         symbol = self.program.symbols[s]
         root = at_word(self, symbol.rows + by)
-        return Order(root, self.ring(s), by, self.program.in_ranges >> s & 1 != 0, symbol)
+        keeps_best = self.program.in_ranges >> s & 1 != 0
+        return Order(root, self.ring(s), by, self.program.start_instant, keeps_best, symbol)
 
     @method
     def row_number(self, s: int, slot_id: int) -> int:
@@ -119,7 +123,7 @@ class Partition(Record):
     def instant_of(self, event: int, place: int) -> int:
         """The instant of the event of this number, or of what comes before it (`Place`).
 
-        So where instants are numbers (`Program.is_sequenced`).
+        So where instants are numbers (`Program.is_sequenced`), and no intervals come as rows.
         """
         return EVENT_PLACES * event + place
 
@@ -127,6 +131,18 @@ class Partition(Record):
     def sequence(self) -> Sequence:
         """What is kept where instants are numbers."""
         return Sequence(at_word(self, self.program.sequence_at))
+
+    @method
+    def shifted(self) -> Shifted:
+        """What is kept where instants are numbered by their times."""
+        return Shifted(at_word(self, self.program.shifted_at))
+
+    @method
+    def last_instant(self) -> int:
+        """The instant of the last event, where instants are numbers."""
+        if self.program.shifted_at != NONE:
+            return self.shifted().last
+        return self.instant_of(self.events - 1, Place.EVENT)
 
     @method
     def given(self) -> Given:
@@ -144,10 +160,15 @@ class Partition(Record):
         return Awaited(at_word(self, self.program.absences_at))
 
     @method
-    def awaited_matches(self, which: int) -> Ring:
-        """One of the two heaps of matches of which an absence is not decided yet (absences.py)."""
-        ring = self.rings[self.program.awaited_ring + which]
+    def awaited_matches(self) -> Ring:
+        """The matches of which an absence is not decided yet (awaited.py)."""
+        ring = self.rings[self.program.awaited_ring]
         return Ring(ring, self.pool, self.program.awaited_width)
+
+    @method
+    def awaited_heap(self) -> Ring:
+        """The numbers of these matches, the first due on top."""
+        return Ring(self.rings[self.program.awaited_ring + 1], self.pool, 1)
 
     @method
     def next_instant(self) -> int:
@@ -226,6 +247,9 @@ class Partition(Record):
             self[self.program.bridges_at + _PASSED] = INT64_MIN
         if self.program.absences_at != NONE:
             self[self.program.absences_at + _AWAITED_DUE] = INT64_MAX
+            self[self.program.absences_at + _AWAITED_CREDIT] = 0
+            for s in range(self.program.n_symbols):
+                self[self.program.absences_at + _AWAITED_FIRST + s] = NONE
         self.used = 1
         self.due = INT64_MAX
         self.due_event = MOST_EVENTS

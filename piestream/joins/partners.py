@@ -16,7 +16,7 @@ import numpy as np
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.records import Carried, Record, kernel, method
-from piestream.joins.boxes import box_in
+from piestream.joins.boxes import box_in, least_start
 from piestream.joins.distances import Cut, Judged, cut_of, judge
 from piestream.joins.listed import add_pair, is_held
 from piestream.joins.orders import BY_END, BY_START
@@ -86,6 +86,7 @@ class Finder(Record):
     time: Carried[int]
     floor: Carried[int]
     first_start: Carried[int]  # of partners
+    least_start: Carried[int]  # the same as an instant
     cut: Carried[Cut]
 
     @method
@@ -105,7 +106,9 @@ class Finder(Record):
     def add_all(self, by: int, first: int, last: int, low: int, high: int) -> int:
         """Note all partners in a box; gives how many nodes were looked at."""
         cut = self.cut
-        if by == BY_START:
+        if self.partition.program.is_sequenced:
+            pass  # the cut is one of times: `add` looks at each
+        elif by == BY_START:
             first, last = max(first, cut.first_start), min(last, cut.last_start)
             low, high = max(low, cut.first_end), min(high, cut.last_end)
         else:
@@ -124,7 +127,8 @@ class Finder(Record):
             number = RowSlot(partition.ring(s).slot(self.slot_id)).number
         other, looked = box.following(NONE)
         while other != NONE:
-            if box.slot(other).number != number or number == NONE:
+            slot = box.slot(other)
+            if slot.start >= self.first_start and (slot.number != number or number == NONE):
                 self.add(other)
             other, more = box.following(other)
             looked += more
@@ -133,7 +137,7 @@ class Finder(Record):
     @method
     def add_related(self, r: int, low_end: int, high_end: int) -> int:
         """Note all partners in a relation, by its number, whose ends lie in a range."""
-        first_start, last_start = self.first_start, INT64_MAX
+        first_start, last_start = self.least_start, INT64_MAX
         if _TS_TS[r] == 0:
             first_start, last_start = self.start, self.start
         elif _TS_TS[r] < 0:
@@ -168,7 +172,7 @@ class Finder(Record):
         if order == 0:
             return self.add_all(BY_START, self.start, self.start, low_end, OPEN)
         if order > 0:
-            return self.add_all(BY_START, self.first_start, self.start - 1, low_end, OPEN)
+            return self.add_all(BY_START, self.least_start, self.start - 1, low_end, OPEN)
         return self.add_all(BY_START, self.start + 1, INT64_MAX, low_end, OPEN)
 
     @method
@@ -273,7 +277,7 @@ class Finder(Record):
         if partition.program.rows >> s_other & 1:
             if allowed & _AFTER:
                 looked += self.add_all(
-                    BY_END, INT64_MIN, self.start - 1, self.first_start, INT64_MAX
+                    BY_END, INT64_MIN, self.start - 1, self.least_start, INT64_MAX
                 )
             if allowed & _BEFORE and self.end < self.now:
                 looked += self.add_all(BY_START, self.end + 1, INT64_MAX, INT64_MIN, OPEN)
@@ -338,7 +342,7 @@ class Finder(Record):
         partition = self.partition
         s_other = self.constraint.symbols[1 - self.side]
         if partition.program.rows >> s_other & 1:
-            return 1 + self.add_all(BY_END, end, end, self.first_start, end)
+            return 1 + self.add_all(BY_END, end, end, self.least_start, end)
         ring = partition.ring(s_other)
         ends = partition.program.end_instant
         run_id = ring.first_from(ends, end)
@@ -382,6 +386,7 @@ def finder_of(
         scratch.time,
         scratch.floor,
         first_start,
+        least_start(program, first_start),
         cut,
     )
 

@@ -25,13 +25,16 @@ from piestream.joins.state_records import NO_MATCH, Held, RowSlot, Slot
 
 @kernel
 def bound_by_ended(partition: Partition, constraint: Constraint, side: int, start: int) -> int:
-    """The best bound that partners give which ended before an interval on ``side`` began."""
+    """The best bound that partners give which ended before an interval on ``side`` began.
+
+    That is an instant.
+    """
     word = constraint.sides[1 - side].given
     s_other = constraint.symbols[1 - side]
     if partition.program.rows >> s_other & 1:
         return partition.order(s_other, BY_END).best_given_before(start, word)
     ring = partition.ring(s_other)
-    last = ring.first_ending_from(start) - 1
+    last = ring.first_from(partition.program.end_instant, start) - 1
     if last < ring.head:
         return NO_MATCH
     return ring.slot(last)[word]
@@ -48,7 +51,8 @@ def take_bounds(partition: Partition, s: int, slot_id: int) -> None:
         constraint = program.constraints[incident.constraint]
         mine = constraint.sides[incident.side]
         if mine.bound_by_earlier != NONE:
-            bound = bound_by_ended(partition, constraint, incident.side, slot.start)
+            start = slot[program.start_instant]
+            bound = bound_by_ended(partition, constraint, incident.side, start)
             slot[mine.bound_by_earlier] = bound
             slot[mine.bound] = max(slot[mine.bound], bound)
 
@@ -96,13 +100,16 @@ def next_beginning_later(
     word = constraint.sides[1 - side].bound_by_earlier
     s_other = constraint.symbols[1 - side]
     ring = partition.ring(s_other)
+    first = slot[partition.program.end_instant] + 1
     if not partition.program.rows >> s_other & 1:
-        other_id = ring.first_starting_from(slot.end + 1) if before == NONE else before + 1
+        other_id = before + 1
+        if before == NONE:
+            other_id = ring.first_from(partition.program.start_instant, first)
         if other_id >= ring.tail or ring.slot(other_id)[word] >= given:
             return NONE
         return other_id
     order = partition.order(s_other, BY_START)
-    box = box_in(order, slot.end + 1, INT64_MAX, INT64_MIN, INT64_MAX, NO_MATCH)
+    box = box_in(order, first, INT64_MAX, INT64_MIN, INT64_MAX, NO_MATCH)
     other_id = box.following(before)[0]
     while other_id != NONE and RowSlot(ring.slot(other_id)).held > Held.VALID:
         other_id = box.following(other_id)[0]
@@ -123,11 +130,14 @@ def next_ended_before(
     word = constraint.sides[1 - side].bound_by_later
     s_other = constraint.symbols[1 - side]
     ring = partition.ring(s_other)
+    start = slot[partition.program.start_instant]
     if partition.program.rows >> s_other & 1:
         other = partition.program.symbols[s_other]
         lowest = other.lowest + word - other.by_later
-        return partition.order(s_other, BY_END).first_raisable(slot.start, lowest, given)
-    other_id = ring.first_ending_from(slot.start) - 1 if before == NONE else before - 1
+        return partition.order(s_other, BY_END).first_raisable(start, lowest, given)
+    other_id = before - 1
+    if before == NONE:
+        other_id = ring.first_from(partition.program.end_instant, start) - 1
     if other_id < ring.head:
         return NONE
     other_slot = ring.slot(other_id)

@@ -342,6 +342,10 @@ class Program(Record):
     #: with every event (`Scratch.instant`), and slots have those of both endpoints besides the times.
     is_sequenced: int
     sequence_at: int  # the partition's words of Sequence, or NONE
+    #: Where intervals come as rows besides: the column of what each instant's number is more than twice
+    #: its time (`Shifted`), and the partition's words of that; else NONE. (See engine/instant_numbers.py.)
+    shift_column: int
+    shifted_at: int
     start_instant: int  # words of each slot; without numbers those of the times
     end_instant: int
     n_present: int  # how many symbols have an interval in each match; the first in `sort_order`
@@ -351,6 +355,6 @@ class Program(Record):
     absent_pairs: Table[AbsentPair]
     absent_parts: WordTable  # of what a pair allows: relations that inequalities tell from others
     absences_at: int  # the partition's words of Awaited, or NONE
-    awaited_ring: int  # the first of the partition's two rings of matches awaited, or NONE
+    awaited_ring: int  # the partition's ring of matches awaited, or NONE; then that of their heap
     awaited_width: int  # of an AwaitedMatch
     judged: int  # symbols (as bits) of which an absence may be decided when their intervals change

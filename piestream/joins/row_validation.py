@@ -87,7 +87,10 @@ def row_is_sound(partition: Partition, s: int, slot: RowSlot, lowest_time: int) 
     if slot.held == Held.FORGOTTEN:
         return not in_start and not in_end
     now = partition.last_time
-    if not in_start or not lowest_time <= slot.start <= now or slot.end <= slot.start:
+    if not in_start or not lowest_time <= slot.start <= now or slot.end < slot.start:
+        return False
+    program = partition.program
+    if slot[program.end_instant] <= slot[program.start_instant]:
         return False
     if slot.end > now and slot.end != OPEN and not slot.announced:
         return False

@@ -127,9 +127,11 @@ def _rows_in_range(
     """The rows in the cursor's range that can complete a match."""
     if cursor.range == ScanRange.EARLIER:
         order = partition.order(join.target, BY_END)
-        return box_in(order, INT64_MIN, source.start - 1, INT64_MIN, INT64_MAX, floor)
+        last = source[partition.program.start_instant] - 1
+        return box_in(order, INT64_MIN, last, INT64_MIN, INT64_MAX, floor)
     order = partition.order(join.target, BY_START)
-    return box_in(order, source.end + 1, INT64_MAX, INT64_MIN, INT64_MAX, floor)
+    first = source[partition.program.end_instant] + 1
+    return box_in(order, first, INT64_MAX, INT64_MIN, INT64_MAX, floor)
 
 
 @kernel

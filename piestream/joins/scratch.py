@@ -37,6 +37,10 @@ class KnownRow(Record):
     end: int  # OPEN: it begins
     symbols: int  # the symbols (as bits) that take it
     number: int
+    # the same as instants; where times are instants, the times
+    instant: int
+    start_instant: int
+    end_instant: int
 
 
 class ScanCursor(Record):

@@ -142,14 +142,17 @@ class Awaited(Record):
     """What a partition knows of its matches of which an absence is not decided yet."""
 
     due: int  # when one of them may be decided without an event
+    credit: int  # how many of them may be looked at for those that are dead by now
+    first: Words  # by symbol: the first match that waits for its interval to end, or NONE
 
 
 class AwaitedMatch(Record):
-    """A match of which an absence is not decided yet: a place in a heap, the first due on top."""
+    """A match of which an absence is not decided yet (awaited.py)."""
 
     due: int  # when it may be decided without an event, or cannot be reported any more
-    open: int  # symbols (as bits) whose intervals had not ended when it was judged
-    ids: Words  # of its intervals, by symbol
+    place: int  # in the heap
+    waits: int  # symbols (as bits): it may be decided when the interval of one of them ends
+    ids: Words  # of its intervals, by symbol; behind them its links in the lists of the symbols
 
 
 class Given(Record):
@@ -164,6 +167,13 @@ class Sequence(Record):
 
     last: int  # what orders its last event in its time; is read and written outside the loops
     given: int  # the instant of the last report of a match that was given
+
+
+class Shifted(Record):
+    """What a partition keeps where instants are numbered by their times (`Program.shift_column`)."""
+
+    behind: int  # how much more than twice its time the number of what comes behind all rows is
+    last: int  # the instant of the last row
 
 
 class GivenMatch(Record):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from piestream.compiled.constants import INT64_MAX, NONE, OPEN
 from piestream.compiled.records import Carried, Record, kernel, method
 from piestream.intervals.ticks import minus, plus
-from piestream.joins.boxes import box_in
+from piestream.joins.boxes import box_in, least_start
 from piestream.joins.listed import add_pair, is_held
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
@@ -249,17 +249,21 @@ class Candidate(Record):
         Those whose ends pass now have found it, unless it begins.
         """
         s_other = self.constraint.symbols[1 - self.side]
-        first_start = self.partition.program.symbols[s_other].first_start(self.scratch.floor)
+        program = self.partition.program
+        first_start = program.symbols[s_other].first_start(self.scratch.floor)
+        least = least_start(program, first_start)
         looked = 0
         for open_ones in range(2):
             order = self.partition.order(s_other, BY_START if open_ones else BY_END)
-            box = box_in(order, first_end, OPEN, first_start, INT64_MAX, NO_MATCH)
+            box = box_in(order, first_end, OPEN, least, INT64_MAX, NO_MATCH)
             if open_ones:
-                box = box_in(order, first_start, INT64_MAX, OPEN, OPEN, NO_MATCH)
+                box = box_in(order, least, INT64_MAX, OPEN, OPEN, NO_MATCH)
             other_id, more = box.following(NONE)
             looked += more
             while other_id != NONE:
-                if not passed or box.slot(other_id).end != self.scratch.now:
+                slot = box.slot(other_id)
+                has_passed = passed and slot[program.end_instant] == self.scratch.now
+                if slot.start >= first_start and not has_passed:
                     self.add_if_decided(slot_id, other_id, passed)
                 other_id, more = box.following(other_id)
                 looked += more
@@ -281,10 +285,11 @@ def _add_followed(candidate: Candidate, slot_id: int) -> int:
     if partition.program.rows >> s_other & 1:
         order = partition.order(s_other, BY_END)
         first_start = partition.program.symbols[s_other].first_start(candidate.scratch.floor)
-        box = box_in(order, end, end, first_start, end, NO_MATCH)
+        box = box_in(order, end, end, least_start(partition.program, first_start), end, NO_MATCH)
         other_id, looked = box.following(NONE)
         while other_id != NONE:
-            add_pair(partition, constraint, candidate.side, slot_id, other_id)
+            if box.slot(other_id).start >= first_start:
+                add_pair(partition, constraint, candidate.side, slot_id, other_id)
             other_id, more = box.following(other_id)
             looked += more
         return looked

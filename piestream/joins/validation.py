@@ -12,18 +12,18 @@ from enum import IntEnum
 
 import numpy as np
 
-from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
+from piestream.compiled.constants import INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, within
 from piestream.compiled.records import Array, Record, Table, Words, WordTable, kernel
 from piestream.intervals.aggregates import UNKNOWN_YET, CellKind
 from piestream.intervals.ticks import plus
+from piestream.joins.awaited_validation import awaited_are_sound
 from piestream.joins.partition import Partition
 from piestream.joins.records import Program, Side
 from piestream.joins.rings import SMALLEST, Ring, ring_words
 from piestream.joins.row_validation import orders_are_sound, pairs_are_sound, row_is_sound
 from piestream.joins.state_records import (
     MOST_EVENTS,
-    AwaitedMatch,
     BridgedSlot,
     Held,
     PoolHeader,
@@ -195,7 +195,7 @@ def _check_intervals_of(partition: Partition, s: int, limits: Limits) -> int:
     if program.gap != NONE:
         last_end = plus(last_end, program.gap)
     earliest = limits.lowest_time
-    earliest_instant = 0
+    earliest_instant = 0 if program.shifted_at == NONE else INT64_MIN
     for slot_id in range(min(ring.head, ring.tail - is_open), ring.tail):
         slot = ring.slot(slot_id)
         if not earliest <= slot.start <= partition.last_time:
@@ -263,7 +263,7 @@ def _check_intervals(partition: Partition, limits: Limits, rings_end: int) -> in
         constraint = program.constraints[c]
         if constraint.listed != NONE and not pairs_are_sound(partition, constraint):
             return Damage.PAIRS
-    if program.awaited_ring != NONE and not _awaited_are_sound(partition):
+    if program.awaited_ring != NONE and not awaited_are_sound(partition):
         return Damage.AWAITED
     return Damage.NOTHING
 
@@ -386,35 +386,12 @@ def _rings_end(partition: Partition, at: int, used: int) -> int:
         if at == NONE:
             return NONE
     if program.awaited_ring != NONE:
-        for which in range(2):
-            at = _ring_end(partition.awaited_matches(which), False, at, used)
-            if at == NONE:
-                return NONE
+        at = _ring_end(partition.awaited_matches(), False, at, used)
+        if at != NONE:
+            at = _ring_end(partition.awaited_heap(), False, at, used)
+        if at == NONE:
+            return NONE
     return at
-
-
-@kernel
-def _awaited_are_sound(partition: Partition) -> bool:
-    """Whether the matches of which an absence is not decided are heaps, of intervals that there are."""
-    program = partition.program
-    due = INT64_MAX
-    for which in range(2):
-        ring = partition.awaited_matches(which)
-        for slot_id in range(ring.head, ring.tail):
-            match = AwaitedMatch(ring.slot(slot_id))
-            above = ring.head + ((slot_id - ring.head - 1) >> 1)
-            if slot_id == ring.head:
-                due = min(due, match.due)
-            elif AwaitedMatch(ring.slot(above)).due > match.due:
-                return False
-            if match.due <= partition.last_time:  # then it has been judged
-                return False
-            if match.open & ~program.judged or (match.open != 0) != (which != 0):
-                return False
-            for s in range(program.n_symbols):
-                if not 0 <= match.ids[s] <= partition.rings[s].tail:
-                    return False
-    return partition.awaited().due == due
 
 
 @kernel

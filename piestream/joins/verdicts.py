@@ -317,20 +317,36 @@ def _judge_rows(judged: Judged, absence: Absence, scratch: Scratch) -> int:
 
 
 @kernel
-def _judge_group(judged: Judged, absence: Absence, scratch: Scratch) -> tuple[int, int]:
-    """What is known of one absence, and until when, if no event comes."""
+def _judge_group(judged: Judged, absence: Absence, scratch: Scratch) -> tuple[int, int, bool]:
+    """What is known of one absence, until when if no event comes, and whether that is for one to come.
+
+    Else intervals that have begun may satisfy the group, and no others.
+    """
     partition = judged.partition
     scratch.visits += 1
-    until = _possible_until(judged, absence, OPEN, OPEN)
+    to_come = _possible_until(judged, absence, OPEN, OPEN)
+    until = INT64_MIN
     if partition.rings[absence.symbol].capacity:
         if partition.program.rows >> absence.symbol & 1:
-            latest = _judge_rows(judged, absence, scratch)
+            until = _judge_rows(judged, absence, scratch)
         else:
-            latest = _judge_runs(judged, absence, scratch)
-        if latest == _CERTAIN:
-            return PRESENT, INT64_MAX
-        until = max(until, latest)
-    return (ABSENT if until == INT64_MIN else UNDECIDED), until
+            until = _judge_runs(judged, absence, scratch)
+        if until == _CERTAIN:
+            return PRESENT, INT64_MAX, False
+    if to_come != INT64_MIN:
+        return UNDECIDED, to_come, True
+    return (ABSENT if until == INT64_MIN else UNDECIDED), until, False
+
+
+@kernel
+def _open_of(judged: Judged, absence: Absence, is_to_come: bool) -> int:
+    """The symbols (as bits) of a group whose intervals' ends may decide it."""
+    symbols = 0
+    for number in range(absence.pair_end - absence.pair):
+        s = judged.pair(absence, number).symbol
+        if judged.slot(s).end == OPEN:
+            symbols |= 1 << s
+    return symbols if is_to_come else symbols | 1 << absence.symbol
 
 
 @kernel
@@ -341,28 +357,36 @@ def _last_report(symbol: Symbol, slot: Slot, shortest: int) -> int:
 
 @kernel
 def judge(judged: Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -> int:
-    """What is known of all absences of a match; notes in ``match`` until when, and what has not ended."""
+    """What is known of all absences of a match.
+
+    If it is not decided, notes in ``match`` until when, and what that waits for: one group that is not
+    decided before. That is the one for which an interval to come is possible for the longest time, else one
+    that has begun.
+    """
     partition = judged.partition
     program = partition.program
     last = INT64_MAX
-    match.open = 0
     for s in range(program.n_symbols):
         if program.absent >> s & 1:
             continue
         if not is_held(partition, s, judged.ids[s], floor):
             return PRESENT
-        slot = judged.slot(s)
-        last = min(last, _last_report(program.symbols[s], slot, program.shortest))
-        if slot.end == OPEN:
-            match.open |= program.judged & 1 << s
+        last = min(last, _last_report(program.symbols[s], judged.slot(s), program.shortest))
     verdict = ABSENT
-    due = INT64_MIN
+    match.due = INT64_MIN
+    match.waits = 0
+    waits_for_one_to_come = False
     for number in range(program.n_absences):
-        found, until = _judge_group(judged, program.absences[number], scratch)
+        absence = program.absences[number]
+        found, until, is_to_come = _judge_group(judged, absence, scratch)
         if found == PRESENT:
             return PRESENT
-        if found == UNDECIDED:
-            verdict = UNDECIDED
-            due = max(due, until)
-    match.due = min(due, plus(last, 1))
+        if found == ABSENT or is_to_come < waits_for_one_to_come:
+            continue
+        if is_to_come > waits_for_one_to_come or until > match.due:
+            match.due = until
+            match.waits = _open_of(judged, absence, is_to_come)
+        waits_for_one_to_come = is_to_come
+        verdict = UNDECIDED
+    match.due = min(match.due, plus(last, 1))
     return verdict

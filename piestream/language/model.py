@@ -485,6 +485,10 @@ class Query:
 
             return run_archive(self, frame, FileOptions.of(options))
         if self.is_combined:
+            if any(Path(stream.path).is_dir() for stream in self.inputs if stream.path):
+                from piestream.archives.source import with_directories
+
+                frame = with_directories(self, frame)
             if has_archive(frame):
                 from piestream.archives.several import rows_of_inputs
 
@@ -571,6 +575,8 @@ class Query:
     def intervals(
         self, frame: pl.DataFrame | None = None, **options: Unpack[BoundedKeywords]
     ) -> pl.DataFrame: ...
+    @overload
+    def intervals(self, frame: Archive, **options: Unpack[BoundedKeywords]) -> pl.DataFrame: ...
     @overload
     def intervals(
         self, frame: pl.LazyFrame, **options: Unpack[BoundedKeywords]

@@ -69,7 +69,7 @@ def _validate_parts(validation: Validation, number: int, stream: StreamDraft) ->
 
 
 def _validate_sequence(validation: Validation, number: int, stream: StreamDraft) -> None:
-    """Where several streams are read, an instant is a time."""
+    """Rows stand in an order in one stream only."""
     draft = validation.draft
     place = draft.spans.get(part_of(number, stream.name, "order_by"), stream.span)
     others = [other for other in draft.streams if other.silence is None]
@@ -77,15 +77,6 @@ def _validate_sequence(validation: Validation, number: int, stream: StreamDraft)
         message = "ROW orders the rows of one stream, not those of several among each other"
         hint = "name a column that orders events of one time in all of them: ORDER BY ts, seq"
         validation.report(place, message, hint)
-    elif stream.is_sequenced and any(other.is_ready_made for other in others):
-        message = "intervals that come ready-made cannot stand beside events of one time yet"
-        validation.report(place, message, "leave what stands behind the time in ORDER BY out")
-    elif stream.query is not None and stream.query.is_sequenced:
-        message = (
-            f"the query {stream.name} orders events of one time, whose matches cannot be a stream of "
-            "another query yet"
-        )
-        validation.report(stream.span, message, "leave what stands behind the time in ORDER BY out")
 
 
 def _validate_partition(validation: Validation, stream: StreamDraft) -> None:

@@ -179,7 +179,7 @@ class InputColumns:
                 where,
                 f"the column {name} has type {dtype}; what orders events of one time must be an "
                 "integer, a date, a datetime, a time or a duration",
-                f"make one of it, or write ROW instead of {name} where rows stand in order",
+                _how_to_order(name, dtype),
             )
         return SequenceColumn(name, dtype)
 
@@ -305,6 +305,27 @@ def _made_one(date: str, time: str, name: str) -> str:
         f'pd.to_datetime(frame["{date}"] + " " + frame["{time}"]) in pandas, '
         f'--type "{name}=datetime({date},{time})" of a file'
     )
+
+
+def _how_to_order(name: str, dtype: pl.DataType) -> str:
+    """How to make a column that orders events of one time of one that cannot."""
+    by_row = f"write ROW instead of {name} where rows stand in order"
+    column = f'pl.col("{name}")'
+    if is_text(dtype):
+        return (
+            f"as texts, 10 comes before 9: where these are digits make numbers of them, by "
+            f"{column}.cast(pl.Int64) in Polars, int(text) of an event, --type {name}=int of a file; "
+            f"identifiers without an order order nothing: {by_row}"
+        )
+    if dtype.is_float():
+        return (
+            f"make whole numbers of it: {column}.cast(pl.Int64), or ({column} * 1000).cast(pl.Int64) "
+            f'where it has fractions; a column of pandas with missing values is frame["{name}"]'
+            f'.astype("Int64"); or {by_row}'
+        )
+    if dtype.is_numeric() or dtype == pl.Boolean:
+        return f"make integers of it, by {column}.cast(pl.Int64) in Polars, or {by_row}"
+    return f"make one of it, or {by_row}"
 
 
 def _how_to_time(name: str, dtype: pl.DataType) -> str | None:

@@ -104,6 +104,14 @@ def counted_streams(query: Query) -> list[int]:
     return sorted({symbol.stream for symbol in bounded})
 
 
+def numbers_instants(query: Query) -> bool:
+    """Whether instants are numbered by their times (`engine.instant_numbers`).
+
+    So where events of one time are told apart beside intervals that start and end between events.
+    """
+    return query.is_sequenced and any(stream.is_ready_made for stream in query.streams)
+
+
 @dataclass(frozen=True)
 class CompiledQuery:
     """A query's program, and where in a result row each output word is."""

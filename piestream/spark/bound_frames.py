@@ -33,11 +33,12 @@ OfTime = Callable[[str], Sequence[str]]
 def bound_frames(query: Query, frames: Any) -> BoundFrames:
     """A query bound to its frame, or to the frames of its inputs by their names."""
     for number, stream in enumerate(query.streams):
-        if stream.row_order:
+        read = (stream,) if stream.query is None else stream.query.inputs
+        for by_row in (one for one in read if one.row_order):
             raise query.fault(
-                query.part(number, "order_by"),
+                query.part(number, "order_by" if by_row is stream else "source"),
                 "the rows of a Spark frame stand in no order that ROW could take",
-                f"name a column that orders events of one time: ORDER BY {stream.order_by or 'ts'}, seq",
+                f"name a column that orders events of one time: ORDER BY {by_row.order_by or 'ts'}, seq",
             )
     if isinstance(frames, Mapping):
         return BoundInputs(query, frames)

@@ -436,3 +436,106 @@ def test_files_that_others_replace_while_they_are_listed_are_listed_again(
     found += session.push(_LIVE[3:]).rows() + session.close().rows()
     assert Store.statistics is statistics
     assert found == expected
+
+
+_PLANS = ("eager", "live-first", "archive-first")
+
+
+@pytest.mark.parametrize("plan", _PLANS)
+def test_an_archive_that_is_away_is_told_and_the_rows_can_come_again(
+    lake: ps.Archive, plan: Any
+) -> None:
+    expected = _query().open(archives={"trades": lake}, plan=plan).push(_LIVE).rows()
+    session = _query().open(archives={"trades": lake}, plan=plan)
+    session.push(_LIVE[:3])
+    away = lake.path.rename(lake.path.with_name("away"))
+    with pytest.raises(ps.ArchiveError, match=r"a file of the archive .* is missing"):
+        session.push(_LIVE[3:])
+    away.rename(lake.path)
+    assert session.push(_LIVE[3:]).rows() == expected
+
+
+@pytest.mark.parametrize("plan", _PLANS)
+def test_files_with_other_columns_or_types_are_refused(tmp_path: Path, plan: Any) -> None:
+    def whole(rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.with_columns(pl.col("price").cast(pl.Int64))
+
+    path = tmp_path / "trades" / "rows.parquet"
+    path.parent.mkdir()
+    for changed, message in (
+        (_PAST.with_columns(price=pl.Series([1.5, 2.5, 5.5, 4.5])), "has type Float64 now"),
+        (_PAST.rename({"price": "cost"}), "do not have the columns that the query was bound to"),
+    ):
+        whole(_PAST).write_parquet(path)
+        session = _query(path.parent).open(plan=plan)
+        session.push(whole(_LIVE[:1]))
+        path.unlink()
+        changed.write_parquet(path)
+        with pytest.raises(ps.SchemaError, match=message):
+            session.push(whole(_LIVE[1:]))
+
+
+@pytest.mark.parametrize("plan", ["eager", "live-first"])
+def test_files_that_are_overwritten_while_they_are_read_are_read_as_they_are_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: Any
+) -> None:
+    path = tmp_path / "trades" / "rows.parquet"
+    path.parent.mkdir()
+    both = [
+        pl.concat([rows, rows.with_columns(symbol=pl.lit("Y"))]).sort("ts")
+        for rows in (_PAST, _LIVE)
+    ]
+    both[0].write_parquet(path)
+    session = _query(path.parent).open(plan=plan)
+    session.push(both[1].filter(pl.col("ts") < 6))
+    read = Pages.read
+
+    def overwriting(self: Pages, *arguments: Any) -> list[pl.DataFrame]:
+        monkeypatch.setattr(Pages, "read", read)
+        path.unlink()
+        falling = pl.concat([_ticks([9.0, 8.0, 7.0, 6.0], symbol=s) for s in "XY"])
+        falling.write_parquet(path)
+        return read(self, *arguments)
+
+    path.touch()
+    monkeypatch.setattr(Pages, "read", overwriting)
+    found = session.push(both[1].filter(pl.col("ts") >= 6)).rows()
+    assert Pages.read is read
+    assert sorted(found) == [("X", 8, 5, 8), ("Y", 8, 5, 8)]
+
+
+def test_two_sessions_see_what_a_writer_appends_and_compacts_meanwhile(lake: ps.Archive) -> None:
+    first, second = (
+        _query().open(archives={"trades": ps.archive(lake.path)}, plan=plan)
+        for plan in ("eager", "live-first")
+    )
+    found: list[list[Any]] = [[], []]
+    for number, tick in enumerate(_LIVE.iter_slices(1)):
+        found[0] += first.push(tick).rows()
+        ps.archive(lake.path).append(tick)
+        if number == 3:
+            ps.archive(lake.path).compact()
+        found[1] += second.push(tick).rows()
+    expected = _query().open(archives={"trades": _plain(lake.path.parent)}).push(_LIVE).rows()
+    assert found == [expected, expected]
+
+
+@pytest.mark.parametrize("plan", _PLANS)
+def test_a_live_query_in_brackets_may_read_several_streams(lake: ps.Archive, plan: Any) -> None:
+    fall = (
+        "(FROM trades ORDER BY ts WITH news ORDER BY ts DEFINE d AS trades.price < 3, e AS news.n > 0 "
+        "PATTERN d intersects e WITHIN 10 RETURN COUNT(d) AS top)"
+    )
+    query = ps.query(
+        _TEXT.replace(_FALL, fall).format(path="trades").replace("r.top >= f.top", "TRUE")
+    )
+    news = pl.DataFrame({"ts": range(4, 10), "symbol": ["X"] * 6, "n": [0, 0, 1, 1, 1, 0]})
+    live = _ticks([3.0, 6.0, 6.0, 2.0, 2.0, 5.0], 4)
+    session = query.open(archives={"trades": lake}, plan=plan)
+    found = []
+    for place in range(6):
+        found += session.push(live[place : place + 1], stream="trades").rows()
+        found += session.push(news[place : place + 1], stream="news").rows()
+    found += session.close().rows()
+    expected = query.run({"trades": live, "news": news}, archives={"trades": lake}).rows()
+    assert found == expected != []

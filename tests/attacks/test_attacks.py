@@ -12,9 +12,9 @@ from tests.attacks.workers import AttackError, Watch, attack
 _TRIES = {
     "texts": 250,
     "predicates": 2_000,
-    "states": 8_000,
-    "row_states": 3_000,
-    "interruptions": 12,
+    "states": 5_000,
+    "row_states": 2_000,
+    "interruptions": 8,
     "threads": 6,
 }
 

@@ -284,21 +284,66 @@ def test_rows_that_are_missing_at_the_end_are_said_and_can_be_had(
     assert "missing" not in closed.stderr
 
 
-def test_an_archive_among_several_streams_is_named_by_its_files(
+def test_an_archive_among_several_streams_is_named_by_its_directory(
     piestream: Any, tmp_path: Path
 ) -> None:
-    query = (
-        "FROM one ORDER BY t WITH two ORDER BY t DEFINE a AS one.x > 0, b AS two.x > 0 "
+    text = (
+        "FROM {} ORDER BY t WITH {} ORDER BY t DEFINE a AS one.x > 0, b AS two.x > 0 "
         "PATTERN a equals b WITHIN 9"
     )
     lake = ps.archive(tmp_path / "lake", time="t")
     lake.append([{"t": 1, "x": 5}, {"t": 2, "x": 0}])
-    arguments = ("run", "-q", query, "--output-format", "csv")
-    said = piestream(*arguments, f"one={lake.path}", f"two={lake.path}").stderr
-    files = f"{lake.path}/rows/*.parquet"
-    assert f"name its files, for example {files}" in said.replace("\n", "")
-    found = piestream(*arguments, f"one={files}", f"two={files}").stdout
-    assert found.splitlines()[1:] == ["2,1,2,1,2"]
+    arguments = ("run", "--output-format", "csv", "-q")
+    for name in (lake.path, f"{lake.path}/rows/*.parquet"):
+        found = piestream(*arguments, text.format("one", "two"), f"one={name}", f"two={name}")
+        assert found.stdout.splitlines()[1:] == ["2,1,2,1,2"]
+    named = text.format(f"'{lake.path}' AS one", f"'{lake.path}' AS two")
+    assert piestream(*arguments, named).stdout.splitlines()[1:] == ["2,1,2,1,2"]
+    assert ps.query(named).run().rows() == [(2, 1, 2, 1, 2)]
+    assert "2 matches" not in piestream("run", "--why", "-q", named).stdout
+
+
+_PAST = (
+    "FROM (FROM trades ORDER BY t DEFINE l AS x < PREV(x) PATTERN l WITHIN 9 RETURN COUNT(l) AS n) AS fall "
+    "WITH (FROM ARCHIVE '{}' ORDER BY t DEFINE u AS x > PREV(x) PATTERN u WITHIN 9 RETURN COUNT(u) AS n) AS rise "
+    "DEFINE f AS fall.n > 0, r AS rise.n > 0 PATTERN r meets; before f WITHIN 5 RETURN r.ts, f.ts"
+)
+
+
+def test_an_archive_is_the_past_of_a_stream_and_is_read_around_its_matches(
+    piestream: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = ps.archive(tmp_path / "trades", time="t", page_rows=10, file_rows=1000)
+    lake.append(pl.DataFrame({"t": range(1000), "x": [n % 4 for n in range(1000)]}))
+    other = ps.archive(tmp_path / "other" / "trades", time="t")
+    other.append([{"t": 995, "x": 1}, {"t": 996, "x": 7}])
+    live = tmp_path / "live.csv"
+    live.write_text("t,x\n1000,9\n1001,5\n1002,6\n")
+    arguments = ("run", "-q", _PAST.format(lake.path), f"trades={live}")
+    monkeypatch.setattr("piestream.archives.costs._READ", 0)
+    monkeypatch.setattr("piestream.archives.costs._PAGE", 0)
+    near = piestream(*arguments)
+    whole = piestream(*arguments, "--status", tmp_path / "status.json")
+    assert near.stdout == whole.stdout
+    events = [int(run.stderr.split(" events")[0].replace(",", "")) for run in (near, whole)]
+    assert events[0] < 100 < events[1]
+    given = piestream(*arguments, f"trades={other.path}", "--output-format", "csv")
+    expected = ps.query(_PAST.format(lake.path)).run(
+        {"trades": pl.read_csv(live)}, archives={"trades": other}
+    )
+    assert given.stdout.splitlines()[1:] == [",".join(map(str, row)) for row in expected.rows()]
+
+
+def test_it_is_told_what_it_takes_to_look_into_a_large_archive(
+    piestream: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = ps.archive(tmp_path / "lake", time="t")
+    lake.append(pl.DataFrame({"t": range(50), "x": [0] * 50}))
+    monkeypatch.setattr("piestream.cli.why._BY_ITSELF", 20)
+    query = "FROM s ORDER BY t DEFINE a AS x > 0 PATTERN a WITHIN 9"
+    said = piestream("run", "--why", "-q", query, lake.path)
+    assert "reading all 50 rows of the archive" in said.stderr
+    assert "a (x > 0) never holds" in said.stdout
 
 
 def test_what_is_not_there_or_is_called_like_a_pattern(piestream: Any, tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ def _run(*arguments: str) -> str:
 
 def test_the_laws_hold_of_interpreted_loops() -> None:
     laws = ("-m", "pytest", "-p", "no:cacheprovider", "tests/test_laws.py", "--laws", str(_SEEDS))
-    assert "passed" in _run(*laws, "-o", "addopts=--import-mode=importlib")
+    of_loops = ("-k", "not worth_trying and not parser")
+    assert "passed" in _run(*laws, *of_loops, "-o", "addopts=--import-mode=importlib")
 
 
 def test_interpreted_loops_join_tables_of_intervals() -> None:

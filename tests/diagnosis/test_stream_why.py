@@ -53,10 +53,10 @@ def _agrees(drawn: CombinedScenario, partition: Any, bound: dict[str, Any], why:
 
 @pytest.mark.parametrize("kinds", KINDS)
 def test_the_parts_of_a_match_become_known_when_the_oracle_says(
-    kinds: str, few_seeds: range
+    kinds: str, fewest_seeds: range
 ) -> None:
     looked_at = 0
-    for drawn in _scenarios(few_seeds, kinds):
+    for drawn in _scenarios(fewest_seeds, kinds):
         drawn = drawn.having(returns=())
         if drawn.clock.kind == "ns":
             continue  # a row as a dict holds no nanoseconds

@@ -62,8 +62,8 @@ def _scenarios(seeds: range, kinds: str) -> Iterator[CombinedScenario]:
 
 
 @pytest.mark.parametrize("kinds", KINDS)
-def test_the_intervals_are_those_of_the_oracle(kinds: str, few_seeds: range) -> None:
-    for drawn in _scenarios(few_seeds, kinds):
+def test_the_intervals_are_those_of_the_oracle(kinds: str, fewest_seeds: range) -> None:
+    for drawn in _scenarios(fewest_seeds, kinds):
         query = drawn.query
         expected: Counter[Any] = Counter()
         for key, partition in _partitions(drawn):
@@ -82,8 +82,8 @@ def test_the_intervals_are_those_of_the_oracle(kinds: str, few_seeds: range) -> 
 
 
 @pytest.mark.parametrize("kinds", KINDS)
-def test_the_diagnosis_counts_what_the_oracle_finds(kinds: str, few_seeds: range) -> None:
-    for drawn in _scenarios(few_seeds, kinds):
+def test_the_diagnosis_counts_what_the_oracle_finds(kinds: str, fewest_seeds: range) -> None:
+    for drawn in _scenarios(fewest_seeds, kinds):
         query = drawn.query
         found = query.diagnose(_frames(drawn), ties=drawn.ties, at_end=drawn.at_end)
         expected = [row for row in drawn.expected() if row.get("phase") != "completion"]

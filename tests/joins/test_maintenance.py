@@ -249,7 +249,7 @@ def test_words_that_nothing_holds_are_forgotten() -> None:
     sizes = []
     for first in range(0, len(frame), 20):
         stream.process(frame[first : first + 20])
-        sizes.append(max(len(kept.values) for kept in stream._dictionaries.values()))
+        sizes.append(max(map(len, stream._attributes.values.values())))
     assert max(sizes) < 150
 
 

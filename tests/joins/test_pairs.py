@@ -14,7 +14,7 @@ from piestream.compiled.records import Array, kernel
 from piestream.joins.pairs import drop_partner, possible_relations
 from piestream.joins.records import ScanMode
 from piestream.joins.state_records import Partners
-from piestream.plan.compiler import scan_mode
+from piestream.plan.constraints import scan_mode
 from piestream.relations import Relation
 from tests.joins.reference import expected, futures
 from tests.joins.state import held, live_pairs, opened

@@ -110,6 +110,15 @@ def test_files_that_others_have_replaced_are_looked_for_again(spark: Any, tmp_pa
     assert found.sort(pl.all()).equals(expected.sort(pl.all()))
 
 
+def test_what_is_open_ends_with_its_partition(spark: Any, tmp_path: Path) -> None:
+    rows = _rows(600).with_columns(braking=pl.col("ts") > 590)
+    query = ps.query(_BRAKING.replace("b during; overlaps", "b during; finishes; overlaps; starts"))
+    found = rows_of(query.run(_lake(tmp_path, rows).on_spark(spark), at_end="close"))
+    expected = query.run(rows, at_end="close")
+    assert len(expected) > len(query.run(rows))
+    assert found.sort(pl.all()).equals(expected.sort(pl.all()))
+
+
 @pytest.mark.parametrize("change", [" EMIT ON BOTH", "PREV", "streams"])
 def test_all_is_read_where_matches_depend_on_rows_far_away(
     spark: Any, tmp_path: Path, change: str

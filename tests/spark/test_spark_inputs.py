@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import polars as pl
@@ -10,7 +11,7 @@ import pytest
 
 from piestream.language import Query, QueryError, parse
 from piestream.spark import flush
-from tests.spark.streams import InputsPlayer, frame_of, rows_of
+from tests.spark.streams import InputsPlayer, Player, frame_of, rows_of
 
 TREATED = parse(
     """FROM vitals ORDER BY ts
@@ -222,3 +223,32 @@ def test_events_of_one_time_are_in_the_order_that_a_column_says(spark: Any, tmp_
     by_row = parse("FROM trades ORDER BY ts, ROW DEFINE a AS size > 5 PATTERN a WITHIN 3")
     with pytest.raises(QueryError, match="rows of a Spark frame stand in no order"):
         by_row.run(frame_of(spark, frames["trades"]))
+    inside = parse(f"FROM ({by_row}) AS m DEFINE m AS m PATTERN m WITHIN 3")
+    with pytest.raises(QueryError, match="rows of a Spark frame stand in no order"):
+        inside.run({"trades": frame_of(spark, frames["trades"])})
+
+
+def test_runs_of_events_of_one_time_are_bridged_as_in_a_frame(spark: Any, tmp_path: Path) -> None:
+    query = parse(
+        "FROM s PARTITION BY k ORDER BY ts, seq DEFINE a AS x BRIDGING 2, b AS y "
+        "PATTERN a before; meets; overlaps b WITHIN 9 EMIT ON BOTH RETURN FIRST(a.seq) AS seq, a.te"
+    )
+    rng = Random(5)
+    times = sorted(rng.choices(range(12), k=40))
+    columns = {"x": [rng.random() < 0.5 for _ in times], "y": [rng.random() < 0.3 for _ in times]}
+    keys = {"k": rng.choices(("p", "q"), k=40)}
+    frame = pl.DataFrame({"ts": times, "seq": range(40), **keys, **columns})
+    expected = query.run(frame)
+    assert len(expected) > 5
+    late = frame.with_columns(pl.int_range(40).shuffle(seed=1).alias("at")).sort("ts", "at")
+    player = Player(spark, query, frame, tmp_path, lateness=1, buckets=2)
+    player.play(late[:11].drop("at"), late[11:25].drop("at"))
+    player.play(late[25:].drop("at"))
+    found = pl.concat([player.rows(), player.flushed()])
+    order = found.columns
+    assert found.sort(order).equals(expected.sort(order))
+    of_spark = rows_of(query.run(frame_of(spark, frame.sample(fraction=1, shuffle=True, seed=2))))
+    assert of_spark.sort(order).equals(expected.sort(order))
+    numbered = frame_of(spark, frame.with_columns(pl.col("seq").cast(pl.String)))
+    with pytest.raises(QueryError, match="as texts, 10 comes before 9"):
+        query.run(numbered)

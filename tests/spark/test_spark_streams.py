@@ -177,9 +177,9 @@ PATTERN a before; overlaps; meets b WITHIN 20 days RETURN a.ts, b.ts, SUM(b.n) A
     expected = query.run(rows)
     assert len(expected) > 20
     own = kind == "own watermark"
-    player = Player(spark, query, rows, tmp_path, lateness=None if own else "3 days", buckets=3)
-    player.watermark = ("t", "3 days") if own else None
-    player.play(*(part.reverse() for part in rows.iter_slices(6)))
+    player = Player(spark, query, rows, tmp_path, lateness=None if own else "9 days", buckets=3)
+    player.watermark = ("t", "9 days") if own else None
+    player.play(*(part.reverse() for part in rows.iter_slices(18)))
     assert len(player.rows()) > 20
     found = pl.concat([player.rows(), player.flushed()])
     assert_frame_equal(

@@ -1,0 +1,62 @@
+"""Whether the matches of a stored state of which an absence is not decided are a heap, and in lists."""
+
+from __future__ import annotations
+
+from piestream.compiled.constants import NONE
+from piestream.compiled.records import kernel
+from piestream.joins.awaited import AwaitedStore
+from piestream.joins.partition import Partition
+
+__all__ = ["awaited_are_sound"]
+
+#: More matches than are ever awaited.
+_MOST = 1 << 62
+
+
+@kernel
+def _lists_are_sound(store: AwaitedStore) -> bool:
+    """Whether each match is in the lists of those symbols for which it waits, and in no others."""
+    waiting = 0
+    for s in range(store.partition.program.n_symbols):
+        before = NONE
+        number = store.known().first[s]
+        while number != NONE:
+            if not 0 <= number < store.count() or store.previous(number)[s] != before:
+                return False  # (so none is met twice)
+            if not store.match(number).waits >> s & 1:
+                return False
+            waiting += 1
+            before = number
+            number = store.following(number)[s]
+    for number in range(store.count()):
+        for s in range(store.partition.program.n_symbols):
+            waiting -= store.match(number).waits >> s & 1
+    return waiting == 0
+
+
+@kernel
+def awaited_are_sound(partition: Partition) -> bool:
+    """Whether the matches of which an absence is not decided have intervals that there are, and places."""
+    program = partition.program
+    store = AwaitedStore(partition, partition)
+    heap = partition.awaited_heap()
+    ring = partition.awaited_matches()
+    if ring.head or heap.head or heap.tail != ring.tail or not 0 <= store.known().credit <= _MOST:
+        return False
+    for number in range(store.count()):
+        match = store.match(number)
+        if not 0 <= match.place < store.count() or store.at(match.place) != number:
+            return False
+        if match.due <= partition.last_time:  # then it has been judged
+            return False
+        if match.waits & ~program.judged:
+            return False
+        for s in range(program.n_symbols):
+            if not 0 <= match.ids[s] <= partition.rings[s].tail:
+                return False
+    for place in range(1, store.count()):
+        if store.due_at((place - 1) >> 1) > store.due_at(place):
+            return False
+    due = store.known().due
+    store.note_due()
+    return due == store.known().due and _lists_are_sound(store)

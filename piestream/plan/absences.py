@@ -1,0 +1,73 @@
+"""What a program says of intervals that may not be there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from piestream.compiled.constants import NONE
+from piestream.joins import records, state_records
+from piestream.plan.draft import ProgramDraft, bits_word, distance_records
+from piestream.relations import Relation, convex_parts, inverse
+
+
+def add_absences(draft: ProgramDraft) -> None:
+    """The records of what may not be there, and of what each says of intervals of a match."""
+    for absence, lengths_of in zip(draft.query.absences, draft.ticks.absent_distances, strict=True):
+        first, absent = len(draft.absent_pairs), draft.numbers[absence.symbol]
+        same = [s for s in draft.present if draft.same_predicate(s, absent)]
+        for spec, lengths in zip(absence.constraints, lengths_of, strict=True):
+            is_x = spec.x == absence.symbol
+            other = draft.numbers[spec.y if is_x else spec.x]
+            allowed = spec.relations if is_x else inverse(spec.relations)
+            if other in same and other not in draft.rows:  # runs of one predicate
+                allowed &= Relation.BEFORE | Relation.AFTER
+            part, distance = len(draft.absent_parts), len(draft.distances)
+            draft.absent_parts += map(int, convex_parts(allowed))
+            draft.distances += distance_records(absence.symbol, spec.distances, lengths)
+            draft.absent_pairs.append(
+                records.AbsentPair.packed(
+                    symbol=other,
+                    allowed=int(allowed),
+                    part=part,
+                    part_end=len(draft.absent_parts),
+                    distance=distance,
+                    distance_end=len(draft.distances),
+                )
+            )
+        stream = draft.query.streams[draft.query.symbols[absent].stream]
+        draft.absences.append(
+            records.Absence.packed(
+                symbol=absent,
+                pair=first,
+                pair_end=len(draft.absent_pairs),
+                same=bits_word(same),
+                begins_known=stream.known_by == "ts",
+                is_longer=absent in draft.ticks.longer,
+            )
+        )
+
+
+def awaited_words(draft: ProgramDraft) -> int:
+    """How many words a partition has for its matches that are awaited."""
+    if not draft.absences:
+        return 0
+    return state_records.Awaited.offset("first") + len(draft.symbols)
+
+
+def absence_fields(draft: ProgramDraft, at: int) -> dict[str, Any]:
+    """What the program says of what may not be there; ``at`` are the partition's words of it."""
+    return {
+        "n_present": len(draft.present),
+        "absent": bits_word(draft.absent),
+        "n_absences": len(draft.absences),
+        "absences": draft.absences,
+        "absent_pairs": draft.absent_pairs,
+        "absent_parts": draft.absent_parts,
+        "absences_at": at if draft.absences else NONE,
+        "awaited_ring": draft.n_rings - 2 if draft.absences else NONE,
+        "awaited_width": state_records.AwaitedMatch.offset("ids") + 3 * len(draft.symbols),
+        "judged": bits_word(
+            {pair[records.AbsentPair.offset("symbol")] for pair in draft.absent_pairs}
+            | draft.absent
+        ),
+    }
