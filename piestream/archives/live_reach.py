@@ -112,11 +112,12 @@ def _is_known(query: Query, known: Mapping[type, frozenset[str]]) -> bool:
 def fault_of(query: Query) -> Fault | None:
     """Why matches in archives cannot be looked for around live matches; None if they can."""
     live = 0
-    if query.has_silences:
+    past = [s.query for s in query.streams if s.query is not None and s.query.reads_archives]
+    if any(s.silence for s in query.streams) or any(one.has_silences for one in past):
         return (
             None,
-            "SILENCE cannot be combined yet with an archive that is read as rows come",
-            "leave it out, or look for the silences in a session of their own",
+            "SILENCE beside an archive that is read as rows come stands in a query in brackets",
+            "put it in brackets over a live stream: FROM (FROM … DEFINE q AS SILENCE … PATTERN q) AS name",
         )
     for number, stream in enumerate(query.streams):
         where = part_of(number, stream.name, "source")

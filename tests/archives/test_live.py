@@ -539,3 +539,27 @@ def test_a_live_query_in_brackets_may_read_several_streams(lake: ps.Archive, pla
     found += session.close().rows()
     expected = query.run({"trades": live, "news": news}, archives={"trades": lake}).rows()
     assert found == expected != []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "q AS SILENCE LONGER THAN 3 PATTERN q WITHIN 20 RETURN DURATION(q) AS top",
+        "d AS price < 3, q AS SILENCE LONGER THAN 2 PATTERN d before; meets; overlaps; during q "
+        "WITHIN 20 RETURN COUNT(d) AS top",
+    ],
+)
+def test_a_live_query_in_brackets_may_look_for_silences(lake: ps.Archive, text: str) -> None:
+    fall = f"(FROM trades ORDER BY ts DEFINE {text})"
+    text = _TEXT.replace(_FALL, fall).replace("WITHIN 7", "WITHIN 40")
+    query = ps.query(text.format(path="trades").replace("r.top >= f.top", "TRUE"))
+    live = _ticks([3.0, 6.0, 6.0, 2.0, 2.0, 5.0, 1.0, 7.0], 4)
+    live = live.with_columns(ts=pl.Series([4, 5, 9, 10, 11, 17, 18, 30]))
+    live = pl.concat([live, live.with_columns(symbol=pl.lit("Y"), ts=pl.col("ts") + 2)]).sort("ts")
+    expected = query.run({"trades": live}, archives={"trades": lake}, plan="eager").sort(pl.all())
+    assert len(expected)
+    assert query.run({"trades": live}, archives={"trades": lake}).sort(pl.all()).equals(expected)
+    for plan in _PLANS:
+        session = query.open(archives={"trades": lake}, plan=plan)
+        found = [session.push(rows) for rows in live.partition_by("ts", maintain_order=True)]
+        assert pl.concat([*found, session.close()]).sort(pl.all()).equals(expected), plan
