@@ -178,7 +178,7 @@ class Silences:
             (silent & ~starts.is_last, starts.following, True, stream.present | stream.absent),
             (~silent & ~starts.is_last, starts.following, True, stream.absent),
         ]
-        told = [part for part in parts if part[3]]
+        told = [part for part in parts if part[3]] or parts[:1]  # where no symbol takes them
         which = np.concatenate([np.flatnonzero(some) for some, _, _, _ in told])
         counts = [int(some.sum()) for some, _, _, _ in told]
         instants = np.concatenate([times[some] for some, times, _, _ in told])
