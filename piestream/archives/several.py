@@ -36,7 +36,7 @@ from piestream.language.model import Query
 from piestream.language.options import RunOptions
 from piestream.plan.binding import query_ticks
 
-__all__ = ["rows_of_inputs"]
+__all__ = ["rows_around_matches", "rows_of_inputs"]
 
 
 #: So often reading begins anew if others have replaced files since the archives were looked at.
@@ -74,9 +74,21 @@ def _rows_of(
     return found
 
 
-def _selected(
-    inputs: Inputs, given: Mapping[str, Any], archives: Mapping[str, Archive], options: RunOptions
+def rows_around_matches(
+    query: Query, given: Mapping[str, Any], options: RunOptions, most: int
 ) -> dict[str, pl.DataFrame]:
+    """Of archives among inputs, by their names, the rows of those of which not all are needed.
+
+    Of an archive that has more pages to read than those of the ``most`` rows all are taken to be needed.
+    """
+    archives = {key: rows for key, rows in given.items() if isinstance(rows, Archive)}
+    return _selected(Inputs(query), given, archives, options, most)
+
+
+def _selected(
+    inputs: Inputs, given: Mapping[str, Any], archives: Mapping[str, Archive], options: RunOptions,
+    most: int = costs.MOST_TOGETHER,
+) -> dict[str, pl.DataFrame]:  # fmt: skip
     """The rows of the archives of which not all are needed."""
     query = inputs.query
     if not archives or not is_local(query, options):
@@ -99,7 +111,7 @@ def _selected(
         if part.is_whole:
             continue
         read = _rows if part.ends is None else _interval_rows
-        rows = read(part, allowed, window)
+        rows = read(part, allowed, window, most)
         if rows is not None:
             found[part.key] = rows
     return found
@@ -185,7 +197,7 @@ def _schema(inputs: Inputs, key: str, rows: Any) -> pl.Schema:
     return inputs.frame(key, rows)[0].schema
 
 
-def _interval_rows(part: Part, allowed: _Allowed, window: int) -> pl.DataFrame | None:
+def _interval_rows(part: Part, allowed: _Allowed, window: int, most: int) -> pl.DataFrame | None:
     """The rows of intervals of an archive that start or end while a match can be there; None: all."""
     pages = part.archive.pages
     if pages.n_rows < costs.LEAST_ROWS:
@@ -201,14 +213,14 @@ def _interval_rows(part: Part, allowed: _Allowed, window: int) -> pl.DataFrame |
         )
     if allowed.waits:
         wanted[[part.times[1].argmax(), lasts.argmax()]] = True  # up to when time has passed
-    if not costs.is_worth_it(pages, wanted):
+    if pages.rows[wanted].sum() > most or not costs.is_worth_it(pages, wanted):
         return None
     columns = part.binding.columns
     nothing = pl.DataFrame(schema={name: pages.schema[name] for name in columns})
     return pl.concat([nothing, *pages.read(np.flatnonzero(wanted), columns)])
 
 
-def _rows(part: Part, allowed: _Allowed, window: int) -> pl.DataFrame | None:
+def _rows(part: Part, allowed: _Allowed, window: int, most: int) -> pl.DataFrame | None:
     """The rows of one archive around the times at which a match can be reported; None: all."""
     pages, binding = part.archive.pages, part.binding
     reserved = any(name.startswith(RESERVED) for name in binding.columns)
@@ -234,7 +246,7 @@ def _rows(part: Part, allowed: _Allowed, window: int) -> pl.DataFrame | None:
     decoder = Decoder(pages, binding, part.verdicts, keeps_rows=True)
     selection = Selection(decoder, None if cells is None else cells[0], reach)
     wanted = selection.wanted(*cores)
-    if pages.rows[wanted].sum() > costs.MOST_TOGETHER or not costs.is_worth_it(pages, wanted):
+    if pages.rows[wanted].sum() > most or not costs.is_worth_it(pages, wanted):
         return None
     rows = decoder.rows_of(selection.read_raw(cores))
     return pl.concat([rows, _last_row(part, rows)]) if allowed.waits else rows

@@ -17,23 +17,20 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
-from piestream.engine import ordering
 from piestream.engine.batches import Batch
 from piestream.engine.bits import stack_bits
-from piestream.engine.columns import joined, taken
+from piestream.engine.columns import joined
 from piestream.engine.detector import PORTION_ROWS
 from piestream.engine.event_streams import EventStreams, MergedRows
 from piestream.engine.instant_numbers import InstantNumbers
-from piestream.engine.instants import order_by_time
-from piestream.engine.interval_streams import IntervalStreams, KnownIntervals
+from piestream.engine.interval_streams import IntervalStreams, KnownIntervals, values_of_all
 from piestream.engine.partitions import Partitions
-from piestream.engine.projection import ATTRIBUTE, SEQUENCE, TIME, Projection
-from piestream.engine.reordering import tie_error
+from piestream.engine.projection import TIME, Projection
 from piestream.engine.silences import Silences
-from piestream.engine.sorted_rows import SilenceRows, SortedRows
+from piestream.engine.sorted_rows import SilenceRows, sorted_rows
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream, StreamKeywords
-from piestream.engine.union import NUMBER, STREAM, CombinedProjection
+from piestream.engine.union import NUMBER, CombinedProjection
 from piestream.engine.validation import damaged
 from piestream.errors import StreamError
 from piestream.language.model import Query
@@ -52,6 +49,8 @@ __all__ = [
 ]
 
 Words = NDArray[np.int64]
+
+_NO_VALUES = pl.DataFrame()
 
 #: The rows of each input that come together, by its name.
 Frames = Mapping[str, pl.DataFrame]
@@ -430,7 +429,8 @@ class CombinedStream(Stream):
 
     def _detect_until(self, rows: pl.DataFrame, limit: int) -> pl.DataFrame:
         """The results of all instants before ``limit``, whose rows these are."""
-        came = self._sorted(rows)
+        came, n_ties = sorted_rows(rows, self._union, self._partitions, self.ties)
+        self._counts.ties += n_ties
         due = self._due(limit)
         if due.size:  # behind the partitions of the rows
             numbers = np.concatenate([came.numbers, np.setdiff1d(due, came.numbers)])
@@ -459,70 +459,15 @@ class CombinedStream(Stream):
         silent, due = self._events.silent(limit), self._silences.due(limit)
         return np.union1d(silent, due) if due.size else silent
 
-    def _sorted(self, rows: pl.DataFrame) -> SortedRows:
-        """Rows by partition, time and stream."""
-        union = self._union
-        if not len(rows):
-            nothing = np.zeros(0, np.int64)
-            return SortedRows(rows, nothing, nothing, nothing.astype(np.int16), None, nothing)
-        grouped = ordering.group(rows, union.keys)
-        partitions = self._partitions.known(grouped.keys)
-        group_of = np.repeat(np.arange(len(grouped.offsets) - 1), np.diff(grouped.offsets))
-        streams = rows[STREAM].to_numpy()
-        sequences = rows[SEQUENCE].to_numpy() if union.sequence_columns else None
-        order = np.arange(len(rows)) if grouped.order is None else grouped.order
-        if sequences is None and (streams == streams[0]).all():
-            by_time = order_by_time(group_of, grouped.times)
-        else:
-            least = () if sequences is None else (sequences[order],)
-            by_time = np.lexsort((streams[order], *least, grouped.times, group_of))
-        order, times, group_of = order[by_time], grouped.times[by_time], group_of[by_time]
-        came = SortedRows(
-            taken(rows, order), group_of, times, streams[order],
-            None if sequences is None else sequences[order], partitions,
-        )  # fmt: skip
-        keep = self._untied(came)
-        if not keep.all():
-            if self.ties == "error":
-                raise tie_error(union, came.rows, int(np.flatnonzero(~keep)[0]))
-            self._counts.ties += int(keep.size - keep.sum())
-            came = came.kept(keep)
-        return replace(came, numbers=self._partitions.admit(grouped.keys, partitions))
-
-    def _untied(self, came: SortedRows) -> NDArray[np.bool_]:
-        """Which rows stay when one event of each stream and time does."""
-        ready = np.array([part.source.is_ready_made for part in self.binding.parts])
-        again = np.zeros(len(came.times), np.bool_)
-        again[1:] = came.times[1:] == came.times[:-1]
-        if again.any():
-            for words in (came.groups, came.streams, came.sequences):
-                if words is not None:
-                    again[1:] &= words[1:] == words[:-1]
-            again &= ~ready[came.streams]
-        if self.ties != "last":
-            return ~again
-        keep = np.ones(len(again), np.bool_)
-        keep[:-1] = ~again[1:]
-        return keep
-
     def _batch(self, found: MergedRows, numbers: Words, intervals: KnownIntervals | None) -> Batch:
         instants = found.instants
-        n_attributes = len(self.binding.attributes)
-        values = pl.DataFrame(
-            {f"{ATTRIBUTE}{number}": found.columns[number] for number in range(n_attributes)}
-        )
-        if n_attributes and intervals is not None:
-            of_intervals = pl.DataFrame(
-                {
-                    f"{ATTRIBUTE}{n}": intervals.values(self._union.attribute_column(n))
-                    for n in range(n_attributes)
-                }
-            )
-            values = pl.concat([values, of_intervals])
+        values = _NO_VALUES
+        if self.binding.attributes:
+            values = values_of_all(found, intervals, self._union)
         n_instants = len(instants.times)
         n_intervals = 0 if intervals is None else len(intervals.instants)
         words = self._attributes.words(values, self.detector.remap_codes)
-        columns, known = _with_counts(*words, found.counts, n_intervals)
+        columns, known = found.with_counts(*words, n_intervals)
         some = instants.offsets[1:] > instants.offsets[:-1]
         offsets = np.concatenate(([0], instants.offsets[1:][some]))
         return Batch(
@@ -551,18 +496,6 @@ class JoinStream(CombinedStream):
         self._buffer.observe_time(now)
         rows = rows.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(NUMBER))
         return self._concat([self._detect_until(rows, now + 1), *self.last_portions()])
-
-
-def _with_counts(
-    columns: Words, known: NDArray[np.uint8], counts: list[Words], n_intervals: int
-) -> tuple[Words, NDArray[np.uint8]]:
-    """The columns of attributes, and behind them those of counts, which intervals have none of."""
-    if not counts:
-        return columns, known
-    more = np.pad(np.stack(counts), ((0, 0), (0, n_intervals)))
-    if not len(columns):
-        return more, np.ones(more.shape, np.uint8)
-    return np.concatenate([columns, more]), np.concatenate([known, np.ones(more.shape, np.uint8)])
 
 
 def _latest_time(rows: pl.DataFrame) -> int:

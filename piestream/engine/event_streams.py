@@ -44,6 +44,18 @@ class MergedRows:
     columns: dict[int, pl.Series] = field(default_factory=dict)  # of the attributes
     counts: list[Words] = field(default_factory=list)  # of the streams whose events are counted
 
+    def with_counts(
+        self, columns: Words, known: NDArray[np.uint8], n_intervals: int
+    ) -> tuple[Words, NDArray[np.uint8]]:
+        """The columns of attributes, and behind them those of counts, which intervals have none of."""
+        if not self.counts:
+            return columns, known
+        more = np.pad(np.stack(self.counts), ((0, 0), (0, n_intervals)))
+        ones = np.ones(more.shape, np.uint8)
+        if not len(columns):
+            return more, ones
+        return np.concatenate([columns, more]), np.concatenate([known, ones])
+
 
 class _Merging:
     """Lists of rows whose instants are merged, and where each of them is among all."""

@@ -17,12 +17,12 @@ from piestream.engine.bits import symbol_bits
 from piestream.engine.columns import flags, nulls, taken, values_at
 from piestream.engine.event_streams import MergedRows
 from piestream.engine.instant_numbers import InstantNumbers
-from piestream.engine.projection import PREDICATE
+from piestream.engine.projection import ATTRIBUTE, PREDICATE
 from piestream.engine.sorted_rows import SilenceRows, SortedRows
 from piestream.engine.union import END, ID, NUMBER, START, CombinedProjection, own_column
 from piestream.plan.binding import Binding
 
-__all__ = ["IntervalStreams", "KnownIntervals"]
+__all__ = ["IntervalStreams", "KnownIntervals", "values_of_all"]
 
 Words = NDArray[np.int64]
 
@@ -80,6 +80,21 @@ class KnownIntervals:
             self.places,
             compared,
         )
+
+
+def values_of_all(
+    found: MergedRows, intervals: KnownIntervals | None, union: CombinedProjection
+) -> pl.DataFrame:
+    """The attributes at all instants, and behind them those of intervals."""
+    columns = {f"{ATTRIBUTE}{n}": column for n, column in sorted(found.columns.items())}
+    if intervals is None:
+        return pl.DataFrame(columns)
+    return pl.DataFrame(
+        {
+            name: pl.concat([column, intervals.values(union.attribute_column(n))])
+            for n, (name, column) in enumerate(columns.items())
+        }
+    )
 
 
 class _Known(NamedTuple):

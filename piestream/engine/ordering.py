@@ -125,7 +125,7 @@ def _few_groups(rows: pl.DataFrame, keys: list[str]) -> tuple[Words, Words, pl.D
     counts = np.array([len(some) for some in places.values()], np.int64)
     order = np.array([row for some in places.values() for row in some], np.int64)
     firsts = np.array([some[0] for some in places.values()], np.int64)
-    return counts, order, taken(pl.DataFrame(columns), firsts)
+    return counts, order, taken(rows[keys], firsts)
 
 
 #: What can be wrong with an order; BACKWARDS is before the last event processed.

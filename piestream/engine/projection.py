@@ -49,10 +49,9 @@ class Projection:
 
     def project(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The projected rows of a frame. What ordered predicates read is carried along."""
-        if len(frame) <= MOST_ROWS and self._few_rows is not None:
-            columns = self._few_columns(self._few_rows, frame)
-            if columns is not None:
-                return pl.DataFrame(columns)
+        columns = self.few_columns(frame)
+        if columns is not None:
+            return pl.DataFrame(columns)
         try:
             return frame.select(self.columns)
         except pl.exceptions.InvalidOperationError as error:
@@ -64,9 +63,11 @@ class Projection:
     def _few_rows(self) -> FewRows | None:
         return FewRows.of(self)
 
-    def _few_columns(self, few: FewRows, frame: pl.DataFrame) -> list[pl.Series] | None:
+    def few_columns(self, frame: pl.DataFrame) -> list[pl.Series] | None:
         """The projected columns of a few rows; None where it takes Polars."""
-        return few.project(frame)
+        if len(frame) > MOST_ROWS or self._few_rows is None:
+            return None
+        return self._few_rows.project(frame)
 
     @cached_property
     def columns(self) -> list[pl.Expr]:

@@ -4,6 +4,9 @@ A silence is from an event of a stream to the next one of its partition, where t
 long after it. Its beginning is known at the deadline, which is that long after the event, once time is
 known to have passed it; so that row has the time of the deadline, and the start of the event. Its end
 is the next event. Deadlines are instants of their partition, like those of other streams' events.
+
+For a symbol of NOT, what may become a silence counts from the event on: it takes a row with each event, whose
+length tells at the next one whether it was a silence.
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ import numpy as np
 import polars as pl
 
 from piestream.compiled.constants import INT64_MIN
-from piestream.engine.columns import nulls, repeated
-from piestream.engine.few_rows import FewRows
+from piestream.engine.columns import nulls
 from piestream.engine.projection import ATTRIBUTE, KEY, SEQUENCE, TIME, Projection
 from piestream.errors import TimeError
 from piestream.plan.binding import Binding, Part
@@ -74,12 +73,11 @@ class _IntervalProjection(Projection):
         """The projected rows of a frame, numbered from 0 on where no ID says which is which."""
         return self.numbered(super().project(frame))
 
-    def _few_columns(self, few: FewRows, frame: pl.DataFrame) -> list[pl.Series] | None:
+    def few_columns(self, frame: pl.DataFrame) -> list[pl.Series] | None:
+        """The projected columns of a few rows; None where it takes Polars."""
         source, time = self.source, self.binding.time.name
-        if source.is_known_late or frame.schema[str(source.end)] != frame.schema[time]:
-            return None
-        columns = few.project(frame)
-        if columns is None:
+        columns = None if source.is_known_late else super().few_columns(frame)
+        if columns is None or frame[str(source.end)].dtype != frame[time].dtype:
             return None
         ends = frame[str(source.end)].cast(pl.Int64).alias(END)
         found: list[pl.Series] = []
@@ -159,33 +157,46 @@ class CombinedProjection(Projection):
 
     def of_stream(self, number: int, frame: pl.DataFrame) -> pl.DataFrame:
         """Rows of one stream, as rows of the union; what only other streams have is NULL."""
+        count = len(frame)
+        given = {column.name: column for column in self._own_columns(number, frame)}
+        columns = []
+        for name, dtype, own, filling in self._columns_of[number]:
+            column = None if own is None else given.get(own)
+            if column is None:
+                columns.append(filling.new_from_index(0, count))
+                continue
+            column = column if column.dtype == dtype else column.cast(dtype)
+            columns.append(column if name == own else column.alias(name))
+        return pl.DataFrame(columns)
+
+    def _own_columns(self, number: int, frame: pl.DataFrame) -> list[pl.Series]:
+        """The projected columns of rows of one stream, whose times can be used."""
         part = self.parts[number]
+        if not isinstance(part, _IntervalProjection):
+            columns = part.few_columns(frame)
+            if columns is not None:
+                part.check_times(next(column for column in columns if column.name == TIME))
+                return columns
         rows = part.project(frame)
         if TIME in rows.columns:
             part.check_rows(rows)
-        count = len(rows)
-        given = dict(zip(rows.columns, rows.get_columns(), strict=True))
-        columns = []
-        for name, dtype, own in self._columns_of[number]:
-            if name == STREAM:
-                column = repeated(number, dtype, count)
-            elif own is not None and own in given:
-                column = given[own]
-                column = column if column.dtype == dtype else column.cast(dtype)
-            elif name == SEQUENCE:  # what nothing orders comes before all else of its time
-                column = repeated(INT64_MIN, dtype, count)
-            else:
-                column = nulls(dtype, count)
-            columns.append(column.alias(name))
-        return pl.DataFrame(columns)
+        return rows.get_columns()
 
     @cached_property
-    def _columns_of(self) -> list[list[tuple[str, pl.DataType, str | None]]]:
-        """For each stream the columns of all, and which of its own each of them is."""
+    def _columns_of(self) -> list[list[tuple[str, pl.DataType, str | None, pl.Series]]]:
+        """For each stream the columns of all, which of its own each is, and what is in it if none."""
+        # what nothing orders comes before all else of its time
+        fillings: dict[str, int] = {SEQUENCE: INT64_MIN}
         found = []
         for number, part in enumerate(self.parts):
+            fillings[STREAM] = number
             own = {self._name(number, name): name for name in part.schema}
-            found.append([(name, dtype, own.get(name)) for name, dtype in self.schema.items()])
+            found.append(
+                [
+                    (name, dtype, own.get(name), pl.Series(name, [fillings.get(name)], dtype=dtype))
+                    for name, dtype in self.schema.items()
+                ]
+            )
         return found
 
     @cached_property
@@ -203,7 +214,7 @@ class CombinedProjection(Projection):
 
     def own_columns(self, number: int, rows: pl.DataFrame) -> dict[str, pl.Series]:
         """The columns of one stream by the names that the stream's own projection gives."""
-        return {own: rows[name] for name, _, own in self._columns_of[number] if own is not None}
+        return {own: rows[name] for name, _, own, _ in self._columns_of[number] if own is not None}
 
     def attribute_column(self, number: int) -> str:
         """The column of one of the query's attributes among the rows of all."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,24 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from piestream.adapters.inputs import Inputs
 from piestream.archives.on_spark import SparkArchive
 from piestream.archives.pages import Pages, Words
 from piestream.archives.planning import BATCH_ROWS, ArchivePlan
+from piestream.archives.several import rows_around_matches
 from piestream.archives.statistics import HIGHEST, LOWEST, MISSING
 from piestream.expressions.backends import spark_text
+from piestream.language.inputs import is_spark
 from piestream.language.model import Query
 from piestream.language.options import AtEnd, RunOptions
 from piestream.language.parts import Emit
+from piestream.spark.codec.types import polars_schema, zone_of
+from piestream.spark.transfer import spark_frame
 
 __all__ = ["all_rows", "with_frames"]
 
+#: Up to so many rows of an archive among several streams are read here.
+_MOST_GIVEN = 1 << 18
 #: So many conditions at most, each for some pages: those that are next to each other have one.
 _MOST_BOXES = 32
 
@@ -40,11 +48,43 @@ def with_frames(query: Query, given: Any, at_end: AtEnd = "open") -> Any:
         for rows in given.values():
             if isinstance(rows, SparkArchive):
                 rows.archive.renewed()
+        near = _near_matches(query, given, at_end)
         return {
             name: all_rows(rows) if isinstance(rows, SparkArchive) else rows
-            for name, rows in given.items()
+            for name, rows in {**given, **near}.items()
         }
     return given
+
+
+def _near_matches(query: Query, given: Mapping[str, Any], at_end: AtEnd) -> dict[str, Any]:
+    """Of archives among several streams the rows of which matches can be made, where these are few.
+
+    They are chosen by what all of them say together, read here, and given to Spark.
+    """
+    archives = {name: rows for name, rows in given.items() if isinstance(rows, SparkArchive)}
+    if not query.is_combined or not archives:
+        return {}
+    inputs = Inputs(query)
+    known = {inputs.name_of(name): _schema_or_archive(rows) for name, rows in given.items()}
+    options = RunOptions(at_end=at_end)
+    found = {}
+    rows = rows_around_matches(query, known, options, _MOST_GIVEN)
+    for name, one in archives.items():
+        own = rows.get(inputs.name_of(name))
+        if own is not None and len(own) <= _MOST_GIVEN:
+            with suppress(ValueError):  # of what Spark cannot hold all files are read
+                found[name] = spark_frame(one.session, own)
+    return found
+
+
+def _schema_or_archive(rows: Any) -> Any:
+    """An archive, or no rows with the columns of what was given besides."""
+    if isinstance(rows, SparkArchive):
+        return rows.archive
+    if not is_spark(rows):
+        return rows
+    zone = zone_of(rows.sparkSession.conf.get("spark.sql.session.timeZone"))
+    return pl.DataFrame(schema=polars_schema(rows.schema, zone))
 
 
 def all_rows(given: SparkArchive) -> Any:
@@ -97,8 +137,6 @@ def _read(given: SparkArchive, pages: Pages, paths: Sequence[Path]) -> Any:
     """Some files as a Spark frame."""
     reader = given.session.read
     if not paths:
-        from piestream.spark.transfer import spark_frame
-
         return spark_frame(given.session, pl.DataFrame(schema=pages.schema))
     if pages.in_folders:
         reader = reader.option("basePath", _address(given.archive.path))

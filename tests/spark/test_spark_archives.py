@@ -119,6 +119,27 @@ def test_what_is_open_ends_with_its_partition(spark: Any, tmp_path: Path) -> Non
     assert found.sort(pl.all()).equals(expected.sort(pl.all()))
 
 
+def test_of_several_archives_the_rows_around_matches_are_given_to_spark(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = _rows(2000).with_columns(braking=pl.col("ts").is_between(300, 305))
+    query = ps.query(
+        """FROM one ORDER BY ts WITH two ORDER BY ts PARTITION BY car
+        DEFINE b AS one.braking, s AS two.speed > 60 PATTERN b overlaps; before; during s WITHIN 30"""
+    )
+    lake = _lake(tmp_path, rows).on_spark(spark)
+    given: Any = {"one": lake, "two": lake}
+    frames = with_frames(query, given)
+    assert all(frame.count() < len(rows) // 4 for frame in frames.values())
+    found = rows_of(query.run(given))
+    expected = query.run({"one": rows, "two": rows})
+    assert len(expected)
+    assert found.sort(pl.all()).equals(expected.sort(pl.all()))
+    monkeypatch.setattr("piestream.spark.archives._MOST_GIVEN", 3)
+    beside = with_frames(query, {"one": lake, "two": spark.createDataFrame(rows.to_pandas())})
+    assert beside["one"].count() == len(rows)
+
+
 @pytest.mark.parametrize("change", [" EMIT ON BOTH", "PREV", "streams"])
 def test_all_is_read_where_matches_depend_on_rows_far_away(
     spark: Any, tmp_path: Path, change: str
@@ -127,7 +148,7 @@ def test_all_is_read_where_matches_depend_on_rows_far_away(
     text = {
         "PREV": _BRAKING.replace("speed > 60", "speed > PREV(speed)"),
         "streams": """FROM one ORDER BY ts WITH two ORDER BY ts PARTITION BY car
-            DEFINE b AS one.braking, s AS two.speed > 60 PATTERN b overlaps s WITHIN 30""",
+            DEFINE b AS one.braking, s AS two.speed > 60 PATTERN b overlaps s WITHIN 30 EMIT ON BOTH""",
     }.get(change, _BRAKING + change)
     query = ps.query(text)
     lake = _lake(tmp_path, rows).on_spark(spark)
