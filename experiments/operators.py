@@ -14,7 +14,6 @@ import os
 # One thread: Polars reads this when it is first imported.
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
-import argparse
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -22,7 +21,7 @@ import numpy as np
 import polars as pl
 
 import piestream as ps
-from experiments.archives.common import cost_of, shown
+from experiments.archives.common import cost_of, rows_and_times, shown
 from experiments.streams import SEED
 
 __all__ = ["main"]
@@ -74,22 +73,17 @@ def _patterns(events: pl.DataFrame) -> Iterator[tuple[str, str, ps.Query, int]]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print a row for each case."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--rows", type=int, default=2_000_000, help="of patterns a hundredth of them"
+    n, times = rows_and_times(
+        __doc__, arguments, 2_000_000, "of patterns a hundredth of them", times=2
     )
-    parser.add_argument(
-        "--times", type=int, default=2, help="runs of each, of which the quickest counts"
-    )
-    chosen = parser.parse_args(arguments)
-    events = stream(chosen.rows)
+    events = stream(n)
     table = []
     for cases in (_filters, _windows, _patterns):
         for operator, case, query, rows in cases(events):
             own = events.head(rows)
             found = query.run(own.head(1000), threads=1)  # the code is loaded
             seconds = float("inf")
-            for _ in range(chosen.times):
+            for _ in range(times):
                 seconds = min(seconds, cost_of(partial(query.run, own, threads=1))[0])
             found = query.run(own, threads=1)
             table.append(

@@ -20,7 +20,7 @@ _ORIGIN, _NOW = ("", "origin"), ("", "now")
 #: ``left - right <= amount``, or less.
 Inequality = tuple[Node, Node, int, bool]
 
-#: What each relation of ``x=[xs, xe)`` to ``y=[ys, ye)`` says of their endpoints (SPEC 3).
+#: What each relation of ``x=[xs, xe)`` to ``y=[ys, ye)`` says of their endpoints.
 RELATIONS = {
     "before": (("xe", "<", "ys"),),
     "meets": (("xe", "=", "ys"),),
@@ -132,7 +132,7 @@ def _distances(distances: Iterable[tuple[Node, Node, str, int]]) -> Iterator[Ine
 
 
 def _ordered(x: str, y: str, relation: str) -> Iterator[Inequality]:
-    """The orders of endpoints that are a relation of x to y, as the table of SPEC 3 has them."""
+    """The orders of endpoints that are a relation of x to y, as the table above has them."""
     for left, sign, right in RELATIONS[relation]:
         one, other = _end(left, x, y), _end(right, x, y)
         yield one, other, 0, sign == "<"

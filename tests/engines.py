@@ -19,7 +19,17 @@ import polars as pl
 from piestream.language.model import Query
 from tests.scenario import Stream
 
-__all__ = ["ENGINES", "Plan", "Rows", "by_partition", "difference", "draw", "play", "run"]
+__all__ = [
+    "ENGINES",
+    "Plan",
+    "Rows",
+    "by_partition",
+    "difference",
+    "draw",
+    "play",
+    "run",
+    "shuffled",
+]
 
 Rows = list[dict[str, Any]]
 
@@ -131,14 +141,19 @@ def _oracle(name: str, query: Any, stream: Stream, rng: Random) -> tuple[Rows, o
 
 
 def _frame(name: str, query: Any, stream: Stream, rng: Random) -> tuple[Rows, object]:
+    rows = shuffled(stream, rng)
+    return plain(query.run(stream.frame(rows), ties=stream.ties), stream), rows
+
+
+def shuffled(stream: Stream, rng: Random) -> list[Mapping[str, Any]]:
+    """The events in another order, where their times and numbers alone order them."""
     order = list(range(len(stream.rows)))
     if stream.ties == "error":
         rng.shuffle(order)  # a bounded frame is sorted by the engine
     if stream.sequence == "ROW":
         places = {row[stream.time]: rng.random() for row in stream.rows}
         order.sort(key=lambda position: (places[stream.rows[position][stream.time]], position))
-    rows = [stream.rows[position] for position in order]
-    return plain(query.run(stream.frame(rows), ties=stream.ties), stream), order
+    return [stream.rows[position] for position in order]
 
 
 def _session(name: str, query: Any, stream: Stream, rng: Random) -> tuple[Rows, object]:

@@ -1,4 +1,4 @@
-"""The oracle: what a query means, by enumeration, straight from SPEC 1 to 5.
+"""The oracle: what a query means, by enumeration, straight from docs/semantics.md.
 
 It shares nothing with the engine but the frozen query model. It lists the runs of every
 predicate, tries all combinations of intervals, and settles "whatever comes next" by trying what
@@ -48,7 +48,7 @@ _LETTERS: tuple[Letter, ...] = ((False, False), (False, True), (True, False), (T
 #: wrong about that (a longer word only repeats a letter, which moves no endpoint's order).
 _FUTURE = 3
 
-#: How long it may be until the next event: time is dense (SPEC 7), and a silence may last for ever.
+#: How long it may be until the next event: time is dense, and a silence may last for ever.
 #: A distance is a bound on a difference, which is least and greatest at these.
 _SOON, _FAR = Fraction(1, 8), Fraction(10**18)
 
@@ -166,7 +166,7 @@ def matches(
 
 
 def _untied(query: Query, rows: Sequence[Row], time: str, ties: str) -> list[Row]:
-    """The events in their order, one at each instant (SPEC 2.4, 8.1)."""
+    """The events in their order, one at each instant."""
     stream = query.streams[0]
     chosen: dict[tuple[int, ...], Row] = {}
     for number, row in enumerate(rows):
@@ -183,7 +183,7 @@ def _untied(query: Query, rows: Sequence[Row], time: str, ties: str) -> list[Row
 
 
 def _moments(rows: list[Row], time: str, gap: int | None, until: int) -> list[Moment]:
-    """The events, and the ends of the silences that are longer than MAX GAP (SPEC 2.6)."""
+    """The events, and the ends of the silences that are longer than MAX GAP."""
     moments = []
     for row, following in zip(rows, [*(row[time] for row in rows[1:]), until], strict=True):
         moments.append(Moment(row[time], row))
@@ -203,15 +203,20 @@ class Reported(Generic[T]):
     starts: Mapping[str, Any]
     match: T
     instant: Any = None  # of the report, where that is not its time
+    intervals: Mapping[str, Any] | None = None  # what tells them apart, where their starts do not
+
+    def of(self, symbol: str) -> Any:
+        """What tells the interval of a symbol from others."""
+        return (self.intervals or self.starts)[symbol]
 
 
 def given(query: Query, clock: Clock, reported: Sequence[Reported[T]]) -> list[Reported[T]]:
-    """Of the matches of a partition those that are given, each judged by those before (SPEC 8.8)."""
+    """Of the matches of a partition those that are given, each judged by those before."""
     limits = query.limits
     cooldown = None if limits.cooldown is None else clock.ticks(limits.cooldown)
     kept: list[Reported[T]] = []
     for one in reported:
-        same = [k for k in kept if all(k.starts[s] == one.starts[s] for s in limits.once_per)]
+        same = [k for k in kept if all(k.of(s) == one.of(s) for s in limits.once_per)]
         if limits.once_per and same:
             continue
         if limits.no_overlap and kept:
@@ -227,7 +232,7 @@ def given(query: Query, clock: Clock, reported: Sequence[Reported[T]]) -> list[R
 
 
 def in_windows(query: Query, clock: Clock, starts: Mapping[str, Time], report: Time) -> bool:
-    """Whether a match, or a part of one, is within the windows of all symbols and of some (SPEC 8.6)."""
+    """Whether a match, or a part of one, is within the windows of all symbols and of some."""
     if query.within != NO_WINDOW and report - min(starts.values()) > clock.ticks(query.within):
         return False
     return all(
@@ -395,7 +400,7 @@ class _Partition:
         return self.query.is_sequenced and self.moments[position].row is not None
 
     def _close(self) -> None:
-        """End what is open (SPEC 2.2): at the last event, or a tick after where it began with it.
+        """End what is open: at the last event, or a tick after where it began with it.
 
         These are moments of their own behind the last event, though the first has its time, or that
         at which MAX GAP ended what may be bridged.
@@ -445,7 +450,7 @@ class _Partition:
         return until - self.moments[start].time, events
 
     def _valid(self, symbol: Symbol, start: int, end: int | None, known: int | None) -> int | None:
-        """The event from which an interval counts (SPEC 4, first rule), if there is one."""
+        """The event from which an interval counts, if there is one."""
         least = 0 if symbol.at_least is None else self.clock.ticks(symbol.at_least)
         fewest = symbol.at_least_events or 0
         last = len(self.moments) - 1 if known is None else known
@@ -567,7 +572,7 @@ class _Partition:
     # Matches
 
     def _bindings(self, bound: dict[str, Interval], rest: list[str]) -> Iterator[Match]:
-        """All combinations: one interval for each symbol, every constraint met (SPEC 1)."""
+        """All combinations: one interval for each symbol, every constraint met."""
         if not rest:
             decisions = [self.decided(x, y, bound[x], bound[y]) for x, y in self.allowed if x < y]
             ends = [interval.known for interval in bound.values()]
@@ -584,7 +589,7 @@ class _Partition:
 
     def _agree(self, x: str, xi: Interval, y: str, yi: Interval) -> bool:
         if self._same(x, y) and xi.start == yi.start:
-            return False  # equal predicates never bind the same interval (SPEC 3)
+            return False  # equal predicates never bind the same interval
         return (x, y) not in self.allowed or self.decided(x, y, xi, yi) is not None
 
     # Absences
@@ -621,7 +626,7 @@ class _Partition:
         """Until when, as far as is known at a moment, some NOT could be satisfied; None: none can."""
         found: int | None = None
         for group in self.groups:
-            # two symbols with one predicate never have the same interval (SPEC 3)
+            # two symbols with one predicate never have the same interval
             same = [name for name in match.intervals if self._same(group.name, name)]
             present = {n: self._span(match.intervals[n], now) for n in {*group.relations, *same}}
             spans: list[absent.Span | None] = [
@@ -716,13 +721,13 @@ class _Partition:
         return time, position - closes
 
     def _passes(self, match: Match, at: int) -> bool:
-        """WHERE, with the values known at the first report (SPEC 8.7)."""
+        """WHERE, with the values known at the first report."""
         if self.where is None:
             return True
         condition, items = self.where
         return condition.holds({i.alias: self._value(i, match, at) for i in items}, Past())
 
-    # RETURN (SPEC 5)
+    # RETURN
 
     def _row(self, match: Match, at: int, phase: str) -> dict[str, Any]:
         time = self.moments[at].time
@@ -769,7 +774,7 @@ def _end(true: list[bool], start: int) -> int | None:
 
 
 def _holding(word: list[Letter], xs: int, xe: int, ys: int, ye: int) -> frozenset[str]:
-    """The relations of SPEC 3's table that hold between ``[xs, xe)`` and ``[ys, ye)``."""
+    """The relations that hold between ``[xs, xe)`` and ``[ys, ye)``."""
     quiet = all(letter == (False, False) for letter in word[min(xe, ye) : max(xs, ys)])
     table = {
         "before": xe < ys,

@@ -23,7 +23,8 @@ from piestream.relations import ALL_NAMES, Relation
 from tests.absent_randoms import with_absences
 from tests.clock import CLOCKS, Clock
 from tests.oracle import Row, TooManyMatchesError
-from tests.scenario import Clause, Definition, Limits, Scenario, Where
+from tests.scenario import RELATION_SETS, Clause, Definition, Limits, Scenario, Where
+from tests.shares import USUAL, Shares
 from tests.truth import (
     Expression,
     Past,
@@ -85,7 +86,11 @@ def sequenced(seed: int, on_spark: bool = False, bridged: bool = True) -> Scenar
     is_left_out = (is_bridged and not bridged) or bool(drawn.absences)
     if drawn.clock.kind == "ns" or is_left_out:
         return sequenced(seed + 1_000_003, on_spark, bridged)
-    rng = Random(f"sequence {seed}")
+    return in_sequence(drawn, Random(f"sequence {seed}"), on_spark)
+
+
+def in_sequence(drawn: Scenario, rng: Random, on_spark: bool = False) -> Scenario:
+    """A scenario with coarser times, so that many events have one."""
     beat = drawn.clock.beats(1)
     coarse = beat * rng.choice((2, 3, 5, 10**6))
     kind = rng.choice(("seq", "seq", "ROW"))
@@ -113,17 +118,19 @@ def scenarios() -> SearchStrategy[Scenario]:
     return strategies.integers(0, 2**32).map(scenario)
 
 
-def random_scenario(rng: Random, *, name: str = "", absences: float = 0) -> Scenario:
+def random_scenario(
+    rng: Random, *, name: str = "", absences: float = 0, shares: Shares = USUAL
+) -> Scenario:
     """A scenario drawn from a source of chance; so often with absences, if it may have them."""
     count = rng.choices((1, 2, 3, 4, 5, 6), (2, 8, 7, 4, 2, 1))[0]
     (clock,) = rng.choices([c for _, c in CLOCKS], [weight for weight, _ in CLOCKS])
-    definitions, planted = _definitions(rng, count)
+    definitions, planted = _definitions(rng, count, shares)
     symbols = tuple(definition.name for definition in definitions)
-    clauses = _clauses(rng, definitions, planted)
+    clauses = _clauses(rng, definitions, planted, shares)
     keys = rng.choices(((), ("k",), ("n2",), ("k", "n2")), (4, 4, 1, 1))[0]
     emit = rng.choice(tuple(Emit))
     within = rng.choices((rng.randint(2, 12), rng.randint(12, 40), 10_000), (2, 2, 6))[0]
-    # A window must hold the durations that are asked for (SPEC 5); a disjoint chain needs them all.
+    # A window must hold the durations that are asked for; a disjoint chain needs them all.
     least = [d.at_least for d in definitions if d.at_least is not None]
     drawn = Scenario(
         definitions=definitions,
@@ -132,24 +139,26 @@ def random_scenario(rng: Random, *, name: str = "", absences: float = 0) -> Scen
         schema=_SCHEMA,
         clock=clock,
         within=max(within, sum(least), 1),
-        max_gap=rng.randint(1, 6) if rng.random() < 0.3 else None,
+        max_gap=rng.randint(1, 6) if rng.random() < shares.max_gap else None,
         emit=emit,
         keys=keys,
         returns=_returns(rng, symbols, clauses) if rng.random() < 0.6 else (),
-        ties=rng.choices(("error", "first", "last"), (6, 1, 1))[0],
+        ties=rng.choices(("error", "first", "last"), (shares.untied, 1, 1))[0],
         name=name,
     )
-    if rng.random() < 0.3:
+    if rng.random() < shares.where:
         drawn = drawn.having(where=partial(_where, rng.random(), symbols, clauses))
-    drawn = drawn.having(limits=_limits(copy(rng), drawn))
-    drawn = drawn.having(definitions=_bridged(copy(rng), definitions))
-    drawn = drawn.having(clauses=_with_distances(copy(rng), drawn, planted))
+    drawn = drawn.having(limits=_limits(shares.source(rng, "limits"), drawn, shares))
+    drawn = drawn.having(definitions=_bridged(copy(rng), definitions, shares))
+    chance = shares.source(rng, "distances")
+    drawn = drawn.having(clauses=_with_distances(chance, drawn, planted, shares))
     length = rng.choices((0, 1, rng.randint(2, 15), rng.randint(15, 40)), (1, 1, 5, 20))[0]
     if count <= 3 and rng.random() < 0.03:
         # Long enough for intervals to leave the window and for room to be used again.
         length = rng.randint(100, 200)
         drawn = drawn.having(within=max(rng.randint(4, 25), sum(least)))
-    drawn = present = drawn.having(**_windows(copy(rng), drawn, planted))
+    chance = shares.source(rng, "windows")
+    drawn = present = drawn.having(**_windows(chance, drawn, planted, shares))
     if absences:
         drawn = with_absences(copy(rng), drawn, planted, absences)
     while True:
@@ -163,16 +172,18 @@ def random_scenario(rng: Random, *, name: str = "", absences: float = 0) -> Scen
             drawn = present
         if not found and any(one.bridging is not None for one in drawn.definitions):
             return drawn.having(rows=rows, definitions=definitions)  # bridged, it teaches little
-        return drawn.having(rows=rows)
+        return drawn.having(rows=rows, had_matches=bool(found))
 
 
 # The query
 
 
-def _bridged(rng: Random, definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
+def _bridged(
+    rng: Random, definitions: tuple[Definition, ...], shares: Shares
+) -> tuple[Definition, ...]:
     """The definitions, now and then with runs that are bridged."""
     rng = Random(f"{rng.random()} bridged")  # whatever else chance decides by the same draws
-    if rng.random() < 0.7:
+    if rng.random() < 1 - shares.bridged:
         return definitions
     lengths = {d.predicate.text: rng.choice((None, 1, 1, 2, 3, 5)) for d in definitions}
     return tuple(
@@ -182,7 +193,7 @@ def _bridged(rng: Random, definitions: tuple[Definition, ...]) -> tuple[Definiti
 
 
 def _with_distances(
-    rng: Random, drawn: Scenario, planted: dict[str, tuple[int, int]]
+    rng: Random, drawn: Scenario, planted: dict[str, tuple[int, int]], shares: Shares
 ) -> tuple[Clause, ...]:
     """The clauses, some of them with distances that the planted match keeps, or replaced by these."""
     rng.random()
@@ -191,7 +202,8 @@ def _with_distances(
         (d.at_least or 0) <= planted[d.name][1] - planted[d.name][0] <= (d.at_most or _PLANTED)
         for d in drawn.definitions
     )
-    if rng.random() < 0.76 or not lasting or max(starts) - min(starts) > (drawn.within or 0):
+    is_drawn = rng.random() >= 1 - shares.distances
+    if not is_drawn or not lasting or max(starts) - min(starts) > (drawn.within or 0):
         return drawn.clauses
     found: list[Clause] = []
     for clause in drawn.clauses:
@@ -222,10 +234,12 @@ def _with_distances(
 _UPPER, _LOWER = ("<", "<=", "=", "BETWEEN"), (">", ">=", "=", "BETWEEN")
 
 
-def _windows(rng: Random, drawn: Scenario, planted: dict[str, tuple[int, int]]) -> dict[str, Any]:
+def _windows(
+    rng: Random, drawn: Scenario, planted: dict[str, tuple[int, int]], shares: Shares
+) -> dict[str, Any]:
     """Windows of some symbols, long enough for the planted match, beside that of all or instead."""
     rng.random()
-    if rng.random() < 0.8:
+    if rng.random() < 1 - shares.windows:
         return {}
     named = set(rng.sample(drawn.symbols, rng.randint(1, len(drawn.symbols))))
     last = max(end for _, end in planted.values())
@@ -266,22 +280,23 @@ def _is_bounded(symbol: str, named: set[str], drawn: Scenario) -> bool:
     return False
 
 
-def _limits(rng: Random, drawn: Scenario) -> Limits:
+def _limits(rng: Random, drawn: Scenario, shares: Shares) -> Limits:
     """Which matches are given, if not all."""
-    if rng.random() < 0.7 or (drawn.where is not None and drawn.emit is Emit.BOTH):
+    if rng.random() < 1 - shares.limits or (drawn.where is not None and drawn.emit is Emit.BOTH):
         return Limits()
     symbols = drawn.symbols
-    once = rng.sample(symbols, rng.randint(1, len(symbols))) if rng.random() < 0.6 else []
+    is_once = rng.random() < shares.once_per
+    once = rng.sample(symbols, rng.randint(1, len(symbols))) if is_once else []
     return Limits(
         tuple(once),
-        rng.random() < 0.25,
-        rng.randint(0, 6) if rng.random() < 0.25 else None,
-        rng.randint(1, 5) if rng.random() < 0.25 else None,
+        rng.random() < shares.each_limit,
+        rng.randint(0, 6) if rng.random() < shares.each_limit else None,
+        rng.randint(1, 5) if rng.random() < shares.each_limit else None,
     )
 
 
 def _definitions(
-    rng: Random, count: int
+    rng: Random, count: int, shares: Shares
 ) -> tuple[tuple[Definition, ...], dict[str, tuple[int, int]]]:
     names = rng.sample(_NAMES, count)
     while True:
@@ -292,7 +307,7 @@ def _definitions(
             if definitions and rng.random() < 0.12:
                 predicate = rng.choice(definitions).predicate
             else:
-                predicate = _predicate(rng, flags)
+                predicate = _predicate(rng, flags, shares)
             start = rng.randint(0, _PLANTED - 2)
             end = rng.randint(start + 1, _PLANTED - 1)
             planted[name] = start, end
@@ -312,7 +327,7 @@ def _definitions(
                     (None, rng.randint(end - start, 7)),
                     (rng.randint(0, end - start), rng.randint(end - start, 7)),
                 ),
-                (28, 3, 1, 1),
+                (shares.uncounted, 3, 1, 1),
             )[0]
             definitions.append(Definition(name, predicate, least, most, *events))
         if all(
@@ -324,9 +339,11 @@ def _definitions(
             return tuple(definitions), planted
 
 
-def _predicate(rng: Random, flags: list[str], *, is_part: bool = False) -> Expression:
+def _predicate(
+    rng: Random, flags: list[str], shares: Shares, *, is_part: bool = False
+) -> Expression:
     """Mostly a boolean column of its own, which makes rich runs; sometimes anything else."""
-    if rng.random() < 0.06:
+    if rng.random() < shares.past:
         found = _of_the_past(rng, is_part or rng.random() < 0.5)
         is_whole = "UNTIL" in found.text
         return found if is_whole else binary(rng.choice(("AND", "OR")), column("b4"), found)
@@ -349,12 +366,15 @@ def _predicate(rng: Random, flags: list[str], *, is_part: bool = False) -> Expre
         return is_null(column(rng.choice(("f0", "w0"))), negate=rng.random() < 0.5)
     if kind < 0.96:
         return binary("<", binary("+", column("n0"), column("n1")), literal(4))
-    inner = [_predicate(rng, [], is_part=True), _predicate(rng, [], is_part=True)]
+    inner = [_predicate(rng, [], shares, is_part=True) for _ in range(2)]
     return binary(rng.choice(("AND", "OR")), inner[0], inner[1])
 
 
 def _clauses(
-    rng: Random, definitions: Sequence[Definition], planted: dict[str, tuple[int, int]]
+    rng: Random,
+    definitions: Sequence[Definition],
+    planted: dict[str, tuple[int, int]],
+    shares: Shares,
 ) -> tuple[Clause, ...]:
     """A tree, star or chain over the symbols, now and then closed to cycles."""
     names = [definition.name for definition in definitions]
@@ -375,7 +395,9 @@ def _clauses(
     for x, y in pairs:
         if rng.random() < 0.5:
             x, y = y, x
-        clauses.append(_clause(rng, x, y, planted[x] + planted[y], len(names)))
+        is_set = bool(shares.sets) and rng.random() < shares.sets
+        draw = _set_clause if is_set else _clause
+        clauses.append(draw(rng, x, y, planted[x] + planted[y], len(names)))
     return tuple(clauses)
 
 
@@ -400,6 +422,22 @@ def _clause(rng: Random, x: str, y: str, ends: tuple[int, int, int, int], symbol
     rng.shuffle(listed)
     written = rng.choice(("; ", ";", " | ", "full"))
     return Clause(x, y, tuple(listed), written=written, turned=rng.random() < 0.2)
+
+
+def _set_clause(
+    rng: Random, x: str, y: str, ends: tuple[int, int, int, int], symbols: int
+) -> Clause:
+    """A set of relations by its name, and what is missing of the planted pair's relation."""
+    holds = allen_relation(*ends)
+    found = rng.choice(
+        [name for name, of in RELATION_SETS.items() if holds in of] or [*RELATION_SETS]
+    )
+    more = rng.sample(ALL_NAMES, rng.choice((0, 0, 0, 1, 3)))
+    names = dict.fromkeys((*RELATION_SETS[found], holds, *more))
+    return Clause(
+        x, y, tuple(names), written=rng.choice(("; ", " | ", "full")), set_name=found,
+        turned=rng.random() < 0.2,
+    )  # fmt: skip
 
 
 def allen_relation(xs: float, xe: float, ys: float, ye: float) -> str:

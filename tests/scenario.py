@@ -33,9 +33,9 @@ from piestream.language.windows import NO_WINDOW, Window
 from piestream.relations import ALL_NAMES, Relation, intersect, inverse
 from tests import oracle
 from tests.clock import Clock
-from tests.truth import Expression
+from tests.truth import Expression, literal
 
-__all__ = ["Clause", "Definition", "Limits", "Scenario", "Stream", "Where"]
+__all__ = ["RELATION_SETS", "Clause", "Definition", "Limits", "Scenario", "Stream", "Where"]
 
 #: What an endpoint comparison leaves of Allen's relations: one pair of intervals for each.
 _EXAMPLES = {
@@ -54,6 +54,25 @@ _EXAMPLES = {
     "after": (2, 3, 0, 1),
 }
 
+
+_SHARING = tuple(name for name in _EXAMPLES if name not in ("before", "meets", "met-by", "after"))
+#: Sets of relations that have a name, and of each the set that says the same of y and x.
+RELATION_SETS = {
+    "intersects": _SHARING,
+    "disjoint": ("before", "meets", "met-by", "after"),
+    "covers": ("contains", "started-by", "finished-by", "equals"),
+    "inside": ("during", "starts", "finishes", "equals"),
+    "precedes": ("before", "meets"),
+    "succeeds": ("after", "met-by"),
+}
+_TURNED_SETS = {
+    "intersects": "intersects",
+    "disjoint": "disjoint",
+    "covers": "inside",
+    "inside": "covers",
+    "precedes": "succeeds",
+    "succeeds": "precedes",
+}
 
 _TURNED = str.maketrans("<>", "><")
 
@@ -121,6 +140,7 @@ class Clause:
     distance: tuple[str, str, str, tuple[int, ...]] | None = None
     written: str = "; "  # how alternatives are separated; "full": each written out
     turned: bool = False
+    set_name: str | None = None  # a set of RELATION_SETS, by whose name its relations are written
 
     def relations(self) -> Relation:
         """What it allows between x and y."""
@@ -168,6 +188,11 @@ class Clause:
             return f"{y} {sign} {x} + {lengths[0]}".replace("+ -", "- ")
         return f"{y} - {x} {sign} {lengths[0]}"
 
+    def _set_written(self) -> str | None:
+        """The set that is written by its name: all of its relations are allowed."""
+        of_set = self.set_name
+        return of_set if of_set and {*RELATION_SETS[of_set]} <= {*self.names} else None
+
     def text(self, clock: Clock) -> str:
         """The clause as a query writes it, the pair turned round if it says so."""
         if self.distance is not None:
@@ -178,10 +203,13 @@ class Clause:
             if self.turned:
                 return f"{right} {sign.replace('<', '>')} {left}"
             return f"{left} {sign} {right}"
-        x, y, names = self.x, self.y, list(self.names)
+        x, y, names, of_set = self.x, self.y, list(self.names), self._set_written()
+        names = [name for name in names if name not in RELATION_SETS.get(of_set or "", ())]
         if self.turned:
             x, y = y, x
             names = [ALL_NAMES[-1 - ALL_NAMES.index(name)] for name in names]
+            of_set = _TURNED_SETS.get(of_set or "")
+        names += [of_set] if of_set is not None else []
         if self.written == "full":
             return "; ".join(f"{x} {name} {y}" for name in names)
         return f"{x} {self.written.join(names)} {y}"
@@ -283,6 +311,8 @@ class Scenario:
     absences: tuple[tuple[str, tuple[Clause, ...]], ...] = ()  # symbols, and what they may not be
     name: str = field(default="", compare=False)
     sequence: str | None = None  # what orders events of one time: a column, or ROW
+    has_lets: bool = False  # whether what reads earlier events is named by LET
+    had_matches: bool = field(default=False, compare=False)  # when it was drawn
 
     @property
     def truth(self) -> dict[str, Expression]:
@@ -310,9 +340,11 @@ class Scenario:
         conjuncts = [clause.text(self.clock) for clause in self.clauses] or [self.symbols[0]]
         for _, clauses in self.absences:
             conjuncts.append(f"NOT ({' AND '.join(c.text(self.clock) for c in clauses)})")
+        lets, definitions = let_lines(self.definitions, self.clock if self.has_lets else None)
         lines = [
             head,
-            "DEFINE " + ",\n       ".join(d.text(self.clock) for d in self.definitions),
+            *lets,
+            "DEFINE " + ",\n       ".join(d.text(self.clock) for d in definitions),
             "PATTERN " + "\n    AND ".join(conjuncts),
             f"WITHIN {windows_text(self.clock, self.within, self.windows)}",
         ]
@@ -430,6 +462,34 @@ class Scenario:
         """Everything that is needed to see it again."""
         rows = "\n".join(f"    {dict(row)}," for row in self.rows)
         return f"{self.name}\n{self.text()}-- {self.clock}, ties={self.ties!r}\nrows = [\n{rows}\n]"
+
+
+#: What reads earlier events of one column.
+_OF_THE_PAST = re.compile(
+    r"(?:AVG|SUM|MIN|MAX|COUNT|STDDEV)\([\w.]+\) OVER (?:\d+ EVENTS|\{\d+\})|PREV\([\w.]+(?:, \d+)?\)"
+)
+
+
+def let_lines(
+    definitions: Sequence[Definition], clock: Clock | None
+) -> tuple[list[str], list[Definition]]:
+    """LET with names for what predicates read of earlier events, and the predicates that use them.
+
+    Without a clock nothing is named.
+    """
+    if clock is None:
+        return [], list(definitions)
+    names: dict[str, str] = {}
+
+    def named(found: re.Match[str]) -> str:
+        return names.setdefault(found[0], f"let{len(names)}")
+
+    using = []
+    for one in definitions:
+        text = _OF_THE_PAST.sub(named, one.predicate.text)
+        using.append(replace(one, predicate=Expression(text, one.predicate.value)))
+    lets = [f"{n} = {Expression(t, literal(None).value).written(clock)}" for t, n in names.items()]
+    return ["LET " + ",\n    ".join(lets)] if lets else [], using
 
 
 def windows_text(clock: Clock, within: int | None, windows: Iterable[tuple[str, int]]) -> str:

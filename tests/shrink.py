@@ -1,7 +1,7 @@
 """Makes a failing scenario small: ``python -m tests.shrink SEED ENGINE [FOLDER]``.
 
-One with events of one time: ``sequence:SEED``.
-One of several streams: ``python -m tests.shrink SEED KINDS ENGINE [FOLDER]``. Greedy: as long as something can be left out and the engine still disagrees with the oracle, it is
+One with events of one time: ``sequence:SEED``; one in which everything is mixed: ``mixed:SEED``.
+One of several streams: ``python -m tests.shrink SEED KINDS ENGINE [FOLDER]``; KINDS may be ``mixed``. Greedy: as long as something can be left out and the engine still disagrees with the oracle, it is
 left out. What remains is printed and written as a case folder, with the oracle's rows.
 """
 
@@ -20,6 +20,8 @@ from piestream.language.parts import Emit, RelationOf, Return
 from tests import folders, stream_folders, stream_scenario, stream_shrink
 from tests.clock import Clock
 from tests.engines import ENGINES, difference, parse, run
+from tests.mixed import mixed
+from tests.mixed_streams import fed, mixed_streams
 from tests.oracle import TieError
 from tests.randoms import scenario, sequenced
 from tests.scenario import Limits, Scenario, windows_without
@@ -105,6 +107,8 @@ def smaller(drawn: Scenario) -> Iterator[Scenario]:
         yield drawn.having(keys=drawn.keys[1:])
     if drawn.sequence is not None:
         yield drawn.having(sequence=None)
+    if drawn.has_lets:
+        yield drawn.having(has_lets=False)
     yield from _with_plainer_times(drawn)
     yield from _with_fewer_columns(drawn)
 
@@ -190,17 +194,18 @@ def _with_fewer_columns(drawn: Scenario) -> Iterator[Scenario]:
 
 def main(arguments: list[str]) -> int:
     """Shrinks the failure of a seed and writes it to a folder."""
-    if len(arguments) > 2 and arguments[1] in KINDS and arguments[2] in stream_scenario.ENGINES:
+    of_streams = len(arguments) > 2 and arguments[1] in (*KINDS, "mixed")
+    if of_streams and arguments[2] in stream_scenario.ENGINES:
         return _of_streams(int(arguments[0]), *arguments[1:])
     if len(arguments) not in (2, 3) or arguments[1] not in ENGINES:
         print(f"{__doc__}\nENGINE is one of: {', '.join(map(repr, ENGINES))}")
         print(f"KINDS is one of: {', '.join(KINDS)}")
         return 2
     named, engine = arguments[:2]
-    of_one_time, seed = named.startswith("sequence:"), int(named.removeprefix("sequence:"))
-    drawn = sequenced(seed) if of_one_time else scenario(seed)
+    kind, _, number = named.rpartition(":")
+    drawn = {"sequence": sequenced, "mixed": mixed}.get(kind, scenario)(int(number))
     if fails(drawn, engine) is None:
-        print(f"{engine} says what the oracle says on seed {seed}")
+        print(f"{engine} says what the oracle says on seed {named}")
         return 1
     small = shrunk(drawn, lambda candidate: fails(candidate, engine) is not None)
     folder = _folder(folders.CASES, arguments[2:], f"seed_{named}_{engine}")
@@ -210,7 +215,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _of_streams(seed: int, kinds: str, engine: str, *named: str) -> int:
-    drawn = stream_scenario.combined_scenario(seed, KINDS[kinds])
+    if kinds == "mixed":
+        drawn = fed(engine, mixed_streams(seed))
+    else:
+        drawn = stream_scenario.combined_scenario(seed, KINDS[kinds])
     if stream_shrink.fails(drawn, engine, seed) is None:
         print(f"{engine} says what the oracle says on seed {seed} of {kinds}")
         return 1

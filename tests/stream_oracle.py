@@ -1,4 +1,4 @@
-"""The oracle of queries over several streams: what they mean, by enumeration, from SPEC 7 and 9.
+"""The oracle of queries over several streams: what they mean, by enumeration, from docs/streams.md.
 
 Intervals are pairs of times, with what is known of them when; runs, rows of intervals and matches
 of other queries are the same here. "Whatever comes next" is settled by trying ends that may come.
@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+from piestream.language.emission import NO_LIMITS
 from piestream.language.model import Query
 from piestream.language.parts import (
     Aggregate,
@@ -21,6 +22,7 @@ from piestream.language.parts import (
     Emit,
     Endpoint,
     RelationOf,
+    Return,
     Silence,
     Source,
     StreamKind,
@@ -33,21 +35,30 @@ from tests.oracle import (
     _AGGREGATES,
     _COMPARED,
     Group,
+    Reported,
     Row,
     TieError,
     TooManyMatchesError,
     _missing,
+    given,
     in_windows,
 )
 from tests.row_patterns.oracle import item_value, known_matches
 from tests.truth import Expression, Past
 
-__all__ = ["Known", "matches"]
+__all__ = ["AmbiguousOrderError", "Inputs", "Known", "TooManyMatchesError", "matches"]
 
 Time = Fraction | int
 
+#: Where the truth of a query's predicates has its condition on matches.
+WHERE = "where:"
+
 _INVERSE = dict(zip(ALL_NAMES, reversed(ALL_NAMES), strict=True))
 _PRECISE = frozenset(("followed-by", "follows"))
+
+
+class AmbiguousOrderError(ValueError):
+    """Limits on what is emitted, and matches of which nothing says which is the first."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,16 @@ class Known:
     def end_at(self, now: Time) -> Time | None:
         """Its end, if that is known at an instant."""
         return self.end if self.end_since is not None and self.end_since <= now else None
+
+
+@dataclass(frozen=True)
+class _Report:
+    """A match with the instant of its first report, and that at which all of its ends are known."""
+
+    at: Time
+    starts: list[int]
+    bound: dict[str, Known]
+    completion: Time | None
 
 
 @dataclass
@@ -333,7 +354,7 @@ class _Partition:
         return max(self._shown(time), *map(math.floor, passed))
 
     def _close(self, last: int, passed: int) -> set[Time]:
-        """End what is open (SPEC 2.2), behind the last instant or a tick later; gives the instants.
+        """End what is open, behind the last instant or a tick later; gives the instants.
 
         All that began before ends together, behind everything that ended or began with that instant,
         and behind what time has brought since.
@@ -357,7 +378,7 @@ class _Partition:
     # What is known when
 
     def _validated(self, symbol: Any, known: Known) -> Known | None:
-        """The interval with the instant from which it counts (SPEC 4, first rule)."""
+        """The interval with the instant from which it counts."""
         least = 0 if symbol.at_least is None else self.clock.ticks(symbol.at_least)
         most = None if symbol.at_most is None else self.clock.ticks(symbol.at_most)
         fewest, largest = symbol.at_least_events or 0, symbol.at_most_events
@@ -601,7 +622,7 @@ class _Partition:
     def rows(self) -> list[tuple[dict[str, Any], int, int]]:
         names = sorted(symbol.name for symbol in self.query.present)
         emit = self.query.emit
-        reports = []
+        first: list[_Report] = []
         for count, (bound, triggered) in enumerate(self._bindings({}, names, -(1 << 70))):
             if count >= self.inputs.most:
                 raise TooManyMatchesError("too many matches in one partition")
@@ -613,16 +634,18 @@ class _Partition:
             began = {name: known.start for name, known in bound.items()}
             ends = [e for known in bound.values() for e in (known.end, known.end_since)]
             completion = None if None in ends else max(*(e for e in ends if e is not None), trigger)
-            starts = [bound[name].start for name in names]
-            if emit is Emit.COMPLETION:
-                if completion is not None and in_windows(
-                    self.query, self.clock, began, self._taken(completion)
-                ):
-                    reports.append((completion, 1, starts, bound))
-            elif in_windows(self.query, self.clock, began, self._taken(trigger)):
-                reports.append((trigger, 0, starts, bound))
-                if emit is Emit.BOTH and completion is not None:
-                    reports.append((completion, 1, starts, bound))
+            at = completion if emit is Emit.COMPLETION else trigger
+            if (
+                at is not None
+                and in_windows(self.query, self.clock, began, self._taken(at))
+                and self._is_wanted(bound, at)
+            ):
+                first.append(_Report(at, [bound[name].start for name in names], bound, completion))
+        reports = []
+        for one in self._given(first):
+            reports.append((one.at, int(emit is Emit.COMPLETION), one.starts, one.bound))
+            if emit is Emit.BOTH and one.completion is not None:
+                reports.append((one.completion, 1, one.starts, one.bound))
         reports.sort(key=lambda report: report[:3])
         return [
             (
@@ -633,26 +656,52 @@ class _Partition:
             for at, phase, starts, bound in reports
         ]
 
+    def _given(self, reports: list[_Report]) -> list[_Report]:
+        """Of the reports those that the limits leave (SPEC 8.8), in their order."""
+        reports.sort(key=lambda one: (one.at, one.starts))
+        if self.query.limits == NO_LIMITS:
+            return reports
+        places = [(one.at, tuple(one.starts)) for one in reports]
+        if len({*places}) < len(places):
+            raise AmbiguousOrderError("matches with one report and the same starts")
+        told = [
+            Reported(
+                self._shown(one.at),
+                {name: known.start for name, known in one.bound.items()},
+                one,
+                intervals={name: known.number for name, known in one.bound.items()},
+            )
+            for one in reports
+        ]
+        return [one.match for one in given(self.query, self.clock, told)]
+
+    def _is_wanted(self, bound: dict[str, Known], at: Time) -> bool:
+        """WHERE, with the values known at the first report (SPEC 8.7)."""
+        where = self.truth.get(WHERE)
+        if where is None:
+            return True
+        values = {item.alias: self._item(item, bound, at) for item in where.items}
+        return bool(where.condition.holds(values, Past()))
+
     def _row(self, bound: dict[str, Known], at: Time, phase: int) -> dict[str, Any]:
         emit = self.query.emit
         column = "completed_at" if emit is Emit.COMPLETION else "detected_at"
         row: dict[str, Any] = {column: self._shown(at)}
         if emit is Emit.BOTH:
             row["phase"] = ("trigger", "completion")[phase]
-        for item in self.query.returns:
-            if isinstance(item, RelationOf):
-                row[item.alias] = self._relation(item.x, item.y, bound, at)
-                continue
-            known = bound[item.symbol]
-            known_end = known.end_at(at)
-            end = None if known_end is None else self._shown(known_end)
-            if isinstance(item, Endpoint):
-                row[item.alias] = known.start if item.which == "ts" else end
-            elif isinstance(item, DurationOf):
-                row[item.alias] = None if end is None else end - known.start
-            else:
-                row[item.alias] = self._value(item, known, at)
-        return row
+        return row | {item.alias: self._item(item, bound, at) for item in self.query.returns}
+
+    def _item(self, item: Return, bound: dict[str, Known], at: Time) -> Any:
+        if isinstance(item, RelationOf):
+            return self._relation(item.x, item.y, bound, at)
+        known = bound[item.symbol]
+        known_end = known.end_at(at)
+        end = None if known_end is None else self._shown(known_end)
+        if isinstance(item, Endpoint):
+            return known.start if item.which == "ts" else end
+        if isinstance(item, DurationOf):
+            return None if end is None else end - known.start
+        return self._value(item, known, at)
 
     def _value(self, item: Aggregate | Value, known: Known, at: Time) -> Any:
         if known.values is not None:
@@ -700,7 +749,7 @@ def _announced(source: Source, rows: list[Row]) -> Iterator[Known]:
 
 
 def _holding(xs: int, xe: Time, ys: int, ye: Time, quiet: bool) -> frozenset[str]:
-    """The relations of SPEC 3's table that hold between ``[xs, xe)`` and ``[ys, ye)``."""
+    """The relations that hold between ``[xs, xe)`` and ``[ys, ye)``."""
     table = {
         "before": xe < ys,
         "followed-by": xe < ys and quiet,

@@ -23,7 +23,16 @@ from tests import randoms, stream_oracle
 from tests.clock import Clock
 from tests.engines import Rows, cuts, parse
 from tests.row_scenario import RowScenario, row_scenario
-from tests.scenario import Clause, Definition, Scenario, _written, windows_text
+from tests.scenario import (
+    Clause,
+    Definition,
+    Limits,
+    Scenario,
+    Where,
+    _written,
+    let_lines,
+    windows_text,
+)
 from tests.truth import Expression, Past, binary, column, literal
 
 __all__ = [
@@ -107,6 +116,9 @@ class CombinedScenario:
     ties: str = "error"
     at_end: str = "open"
     absences: tuple[tuple[str, tuple[Clause, ...]], ...] = ()  # symbols, and what they may not be
+    where: Callable[[Clock], Where] | None = None
+    limits: Limits = field(default_factory=Limits)
+    has_lets: bool = False  # whether what reads earlier events is named by LET
     name: str = field(default="", compare=False)
 
     @property
@@ -121,15 +133,20 @@ class CombinedScenario:
         lines = ["FROM " + "\nWITH ".join(heads)]
         if self.keys:
             lines.append("PARTITION BY " + ", ".join(self.keys))
-        defined = [_qualified(self.streams, n, d).text(self.clock) for n, d in self.definitions]
-        lines.append("DEFINE " + ",\n       ".join(defined))
+        defined = [_qualified(self.streams, n, d) for n, d in self.definitions]
+        lets, defined = let_lines(defined, self.clock if self.has_lets else None)
+        lines += lets
+        lines.append("DEFINE " + ",\n       ".join(one.text(self.clock) for one in defined))
         conjuncts = [clause.text(self.clock) for clause in self.clauses] or [self.symbols[0]]
         for _, clauses in self.absences:
             conjuncts.append(f"NOT ({' AND '.join(c.text(self.clock) for c in clauses)})")
         lines.append("PATTERN " + "\n    AND ".join(conjuncts))
         lines.append(f"WITHIN {windows_text(self.clock, self.within, self.windows)}")
+        if self.where is not None:
+            lines.append(f"WHERE {self.where(self.clock).condition.text}")
         if self.emit is not Emit.TRIGGER:
             lines.append(f"EMIT ON {self.emit.value}")
+        lines += self.limits.lines(self.clock)
         if self.returns:
             lines.append("RETURN " + ",\n       ".join(_written(item) for item in self.returns))
         return "\n".join(lines)
@@ -143,6 +160,8 @@ class CombinedScenario:
     def truth(self) -> dict[str, Any]:
         """The predicate of each symbol, and the truths of the queries inside, for the oracle."""
         found: dict[str, Any] = {d.name: d.predicate for _, d in self.definitions}
+        if self.where is not None:
+            found[stream_oracle.WHERE] = self.where(self.clock)
         return found | {s.name: s.query.truth for s in self.streams if s.query is not None}
 
     @property

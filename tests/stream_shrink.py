@@ -12,7 +12,7 @@ from tests.clock import Clock
 from tests.engines import Rows, by_partition, difference
 from tests.oracle import TieError, TooManyMatchesError
 from tests.row_scenario import RowScenario
-from tests.scenario import windows_without
+from tests.scenario import Limits, windows_without
 from tests.stream_scenario import ENGINES, CombinedScenario, StreamSpec, sorted_rows
 
 __all__ = ["disagreement", "expected_of", "fails", "smaller"]
@@ -77,6 +77,14 @@ def smaller(drawn: CombinedScenario) -> Iterator[CombinedScenario]:
         yield drawn.having(emit=Emit.TRIGGER)
     if drawn.within != 10_000 or drawn.windows:
         yield drawn.having(within=10_000, windows=())
+    if drawn.where is not None:
+        yield drawn.having(where=None)
+    for limit in ("once_per", "no_overlap", "cooldown", "limit"):
+        fewer_limits = replace(drawn.limits, **{limit: getattr(Limits(), limit)})
+        if fewer_limits != drawn.limits:
+            yield drawn.having(limits=fewer_limits)
+    if drawn.has_lets:
+        yield drawn.having(has_lets=False)
     if drawn.keys:
         yield _with_keys(drawn, drawn.keys[1:])
     if drawn.ties != "error":
@@ -109,17 +117,22 @@ def _smaller_stream(stream: StreamSpec) -> Iterator[StreamSpec]:
 def _with_fewer_symbols(drawn: CombinedScenario) -> Iterator[CombinedScenario]:
     for gone in drawn.symbols if len(drawn.symbols) > 1 else ():
         clauses = tuple(c for c in drawn.clauses if gone not in (c.x, c.y))
-        rest = [name for name in drawn.symbols if name != gone]
-        if not _connected(rest, [(c.x, c.y) for c in clauses]):
+        left = [name for name in drawn.symbols if name != gone]
+        if not _connected(left, [(c.x, c.y) for c in clauses]):
             continue
         absences = [
             (name, tuple(c for c in group if gone not in (c.x, c.y)))
             for name, group in drawn.absences
         ]
+        where = drawn.where
+        items = () if where is None else where(drawn.clock).items
+        once_per = tuple(name for name in drawn.limits.once_per if name != gone)
         kept = drawn.having(
             clauses=clauses,
             absences=tuple((name, group) for name, group in absences if group),
             returns=tuple(item for item in drawn.returns if gone not in _symbols_of(item)),
+            where=None if any(gone in _symbols_of(item) for item in items) else where,
+            limits=replace(drawn.limits, once_per=once_per),
             **windows_without(gone, drawn.within, drawn.windows),
         )
         yield _without(kept, {gone, *(name for name, group in absences if not group)})
@@ -163,7 +176,9 @@ def _with_looser_pattern(drawn: CombinedScenario) -> Iterator[CombinedScenario]:
             fewer = replace(clause, names=tuple(n for n in clause.names if n != name))
             yield drawn.having(clauses=(*before, fewer, *after))
     for k, (number, one) in enumerate(drawn.definitions):
-        for looser in (replace(one, at_least=None), replace(one, at_most=None)):
+        bounds = ("at_least", "at_most", "at_least_events", "at_most_events", "bridging")
+        for bound in bounds:
+            looser = replace(one, **{bound: None})  # type: ignore[arg-type]
             if looser != one:
                 given = (number, looser)
                 definitions = (*drawn.definitions[:k], given, *drawn.definitions[k + 1 :])

@@ -1,4 +1,4 @@
-"""What absence means, of intervals that are written down: the rules of SPEC 8.5 one by one."""
+"""What absence means, of intervals that are written down: its rules one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle itself, against examples worked out by hand from the rules (SPEC 1 to 5).
+"""The oracle itself, against examples worked out by hand from the rules.
 
 Columns are bits, one an event, at the times 1, 2, 3, ... unless times are given.
 """

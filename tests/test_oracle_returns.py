@@ -1,4 +1,4 @@
-"""The oracle's RETURN, against examples worked out by hand from the rules (SPEC 5)."""
+"""The oracle's RETURN, against examples worked out by hand from the rules."""
 
 from __future__ import annotations
 

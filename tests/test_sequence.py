@@ -1,4 +1,4 @@
-"""Events of one time: ORDER BY ts, seq and ORDER BY ts, ROW (SPEC 8.1)."""
+"""Events of one time: ORDER BY ts, seq and ORDER BY ts, ROW."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_what_is_open_ends_with_the_last_event(engine: str, few_seeds: range) ->
 
 
 def on_time(drawn: Scenario, order: list[int], lateness: int) -> list[int]:
-    """Of events in the order in which they come, those that are not late: row by row (SPEC 8.1)."""
+    """Of events in the order in which they come, those that are not late: row by row."""
     kept: list[int] = []
     latest = None
     worked_on: dict[object, tuple[int, int]] = {}

@@ -1,4 +1,4 @@
-"""WHERE: a condition on matches, with the values known at the report (SPEC 8.7)."""
+"""WHERE: a condition on matches, with the values known at the report."""
 
 from __future__ import annotations
 

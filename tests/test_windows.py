@@ -1,4 +1,4 @@
-"""Windows of some symbols: WITHIN 30 min OF low (SPEC 8.6). The laws try them in random queries."""
+"""Windows of some symbols: WITHIN 30 min OF low. The laws try them in random queries."""
 
 from __future__ import annotations
 

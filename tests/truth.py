@@ -1,6 +1,6 @@
 """The truth of a predicate on an event, for the oracle: a text with a Python closure beside it.
 
-SQL's three values (True, False, None) over plain dictionaries, a NaN being NULL (SPEC 3). The
+SQL's three values (True, False, None) over plain dictionaries, a NaN being NULL. The
 engine's own predicates are not used: two independent readings of one text must agree.
 """
 
@@ -72,7 +72,7 @@ class Expression:
         return hash(self.text)
 
     def holds(self, row: Row, past: Past) -> bool:
-        """Whether the predicate holds: NULL is false (SPEC 2.3)."""
+        """Whether the predicate holds: NULL is false."""
         return self.value(row, past) is True
 
     @property

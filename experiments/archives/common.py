@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,8 +23,30 @@ from piestream.archives.source import source_of
 from piestream.language.options import FileOptions
 
 __all__ = [
-    "Reading", "archived", "cost_of", "drives", "forced", "least_cost", "reading_of", "run_as", "shown",
+    "Reading", "archived", "cost_of", "drives", "forced", "least_cost", "reading_of", "rows_and_times",
+    "run_as", "shown",
 ]  # fmt: skip
+
+
+def rows_and_times(
+    description: str | None,
+    arguments: Sequence[str] | None,
+    rows: int,
+    of_rows: str,
+    times: int,
+) -> tuple[int, int]:
+    """The options ``--rows`` and ``--times`` of a program, which are these where they are left out.
+
+    >>> rows_and_times(None, ["--rows", "7"], 100, "of prices", 3)
+    (7, 3)
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--rows", type=int, default=rows, help=of_rows)
+    parser.add_argument(
+        "--times", type=int, default=times, help="runs of each, of which the quickest counts"
+    )
+    chosen = parser.parse_args(arguments)
+    return chosen.rows, chosen.times
 
 
 def drives(rows: int, page_rows: int, every: int, seed: int = 0, first: int = 0) -> pl.DataFrame:

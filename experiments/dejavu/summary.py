@@ -11,7 +11,6 @@ import os
 # One thread: Polars reads this when it is first imported.
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
-import argparse
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,7 @@ import numpy as np
 import polars as pl
 
 import piestream as ps
-from experiments.archives.common import least_cost, shown
+from experiments.archives.common import least_cost, rows_and_times, shown
 from experiments.dejavu.common import PLANS, query_of, signals
 from experiments.streams import SEED
 from experiments.streams.ticks import trades, walk
@@ -36,20 +35,15 @@ _WAYS: tuple[Literal["eager", "auto"], ...] = ("eager", "auto")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--rows", type=int, default=16_000, help="of prices; of situations 20 times as many"
+    n, times = rows_and_times(
+        __doc__, arguments, 16_000, "of prices; of situations 20 times as many", times=3
     )
-    parser.add_argument(
-        "--times", type=int, default=3, help="runs of each, of which the quickest counts"
-    )
-    chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         rows = [
-            *_prices(Path(folder), chosen.rows, chosen.times),
-            *_situations(Path(folder), 20 * chosen.rows, chosen.times),
-            *_pushes(Path(folder), chosen.rows, chosen.times),
-            *_frames(Path(folder), 100 * chosen.rows, chosen.times),
+            *_prices(Path(folder), n, times),
+            *_situations(Path(folder), 20 * n, times),
+            *_pushes(Path(folder), n, times),
+            *_frames(Path(folder), 100 * n, times),
         ]
     print(shown([{"what": what, "measured": found} for what, found in rows]))
 

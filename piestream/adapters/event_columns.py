@@ -142,10 +142,12 @@ def _times(name: str, values: list[Any], dtype: pl.Datetime) -> pl.Series:
 
 
 def _misfit(name: str, dtype: pl.DataType, value: Any) -> SchemaError:
-    return SchemaError(
-        f"column {name} holds {dtype}, and an event's is {value!r}; columns keep the type of "
-        "their first value, or the one that query.open(schema=...) gives them"
-    )
+    instead = "columns keep the type of their first value, or the one that query.open(schema=...) gives them"
+    if isinstance(value, datetime) and isinstance(dtype, pl.Datetime):
+        instead = (
+            "give all times a zone, as time.replace(tzinfo=timezone.utc) does, or none of them"
+        )
+    return SchemaError(f"column {name} holds {dtype}, and an event's is {value!r}; {instead}")
 
 
 #: What stands where a value is missing in the dicts that pandas makes of its rows.

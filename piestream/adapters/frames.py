@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import polars as pl
@@ -50,7 +51,8 @@ def as_polars(frame: Any, query: Query | None = None) -> tuple[pl.DataFrame, Kin
     if implementation.is_pandas():
         frame = _with_index(frame)
         read = _columns(query, list(frame.columns), lambda name: pandas_may_be_time(frame[name]))
-        return _of_pandas(nw.from_native(frame[read])), "pandas"
+        with _pyarrow_for_pandas():
+            return _of_pandas(nw.from_native(frame[read])), "pandas"
     kind: Kind = "pyarrow" if implementation.is_pyarrow() else "polars"
     return wrapped.select(_typed_columns(wrapped, query)).to_polars(), kind
 
@@ -90,6 +92,20 @@ def _no_frame(thing: Any) -> str:
     known = "give a Polars, pandas, PyArrow, DuckDB or Spark one, or a list of dicts"
     hint = _INSTEAD.get(kind, known)
     return f"an object of type {kind} is no DataFrame that piestream knows: {hint}"
+
+
+@contextmanager
+def _pyarrow_for_pandas() -> Iterator[None]:
+    """Say how to install what reads pandas frames, where it is missing."""
+    try:
+        yield
+    except ImportError as error:
+        if "pyarrow" not in str(error):
+            raise
+        raise ImportError(
+            "frames of pandas are read and made with pyarrow, which is missing: "
+            "pip install 'piestream[pandas]'"
+        ) from None
 
 
 #: What converting pandas columns of mixed Python objects may raise.
@@ -142,7 +158,9 @@ def as_kind(kind: Kind, result: pl.DataFrame) -> Any:
 def _as_pandas(result: pl.DataFrame) -> Any:
     """A pandas frame whose types do not depend on what is NULL in it: integers stay integers."""
     import pandas as pd
-    import pyarrow as pa
+
+    with _pyarrow_for_pandas():
+        import pyarrow as pa
 
     nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
     return result.to_pandas(types_mapper=nullable.get)

@@ -33,6 +33,8 @@ _NONE = (1 << 62) - 2
 #: Bounds beyond are taken for none, and those below its negative for that: neither makes one tighter.
 #: (None less this is more than this, and the sum of two is a number of 64 bits.)
 _MOST = (1 << 61) - 2
+#: A length from which on it bounds nothing.
+MOST_LENGTH = _MOST >> 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ def close(
     for bound in bounds:
         at = _node(symbols, bound.end), _node(symbols, bound.since)
         amount = _NONE
-        if bound.most < _MOST >> 1:
+        if bound.most < MOST_LENGTH:
             amount = max(2 * bound.most - bound.is_strict, -_MOST)
         matrix[at] = min(int(matrix[at]), amount)
     left = {pair: allen_of(allowed) for pair, allowed in relations.items()}

@@ -48,7 +48,7 @@ def _suffix_dfa(expression: str) -> _SuffixDfa:
         for state in dfa.states
     )
     accepts = frozenset(number[state] for state in dfa.final_states)
-    # Before the first event both predicates are false (SPEC 2.2), as if O had been read.
+    # Before the first event both predicates are false, as if O had been read.
     return _SuffixDfa(rows[number[dfa.initial_state]]["O"], rows, accepts)
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 _CONTINUATION = 0xFFFFFFFF
 _SCHEMA, _DICTIONARY, _RECORDS = 1, 2, 3
 _BUFFER_OR_NODE = 16
-_COMPRESSED_LENGTH = 8
 #: LZ4 packs no more than so many bytes into one.
 _MOST_PACKED = 255
 _MOST_FIELDS = 10_000

@@ -252,7 +252,7 @@ class Detector:
         return found
 
     def close(self, most_rows: int = INT64_MAX) -> Iterator[Words]:
-        """No more events come: end what is open at the last event of its partition (SPEC 2.2).
+        """No more events come: end what is open at the last event of its partition.
 
         An interval that began with that event ends one tick later. The rows come in portions.
         """

@@ -17,7 +17,7 @@ from piestream.engine.detector import Detector
 class Partitions:
     """Gives every key a number, and the keys of numbers back.
 
-    A NULL key is a key; a NaN is a missing value, so it is the NULL key (SPEC 2).
+    A NULL key is a key; a NaN is a missing value, so it is the NULL key.
     """
 
     def __init__(self, schema: dict[str, pl.DataType], detector: Detector) -> None:

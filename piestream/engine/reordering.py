@@ -23,7 +23,7 @@ LastInstants = Callable[[pl.DataFrame], Instants]
 
 
 class ReorderBuffer(Copied):
-    """Holds projected rows back until the watermark passes them (SPEC 2.5).
+    """Holds projected rows back until the watermark passes them.
 
     The watermark is the largest time seen less the lateness. ``lateness`` None is a bounded input:
     there is no watermark, nothing is late, and rows are released as they come.

@@ -48,6 +48,7 @@ NANOSECONDS = {
 
 #: A duration with a unit is less than so many nanoseconds.
 LONGEST_TIME = 2**63
+_LONGEST = "106,751 d (292 years)"
 
 #: A duration without a unit is less than so many ticks; a window of more ticks than there are
 #: holds all.
@@ -200,7 +201,7 @@ def duration_of(number: str, unit: str | None) -> Duration | str:
     amount = Decimal(number)
     too_long = f"{written} is longer than a duration can be"
     if unit is not None:
-        too_long = f"{written} is longer than a 64-bit count of nanoseconds can say"
+        too_long = f"{written} is longer than a 64-bit count of nanoseconds can say, {_LONGEST}"
     if amount and amount.adjusted() > 30:
         return too_long
     if unit is not None:
@@ -286,7 +287,7 @@ def as_duration(value: DurationLike, what: str = "the duration") -> Duration:
             raise QueryError(f"{what} is negative: {value}")
         if microseconds * 1_000 >= LONGEST_TIME:
             raise QueryError(
-                f"{what}: {value} is longer than a 64-bit count of nanoseconds can say"
+                f"{what}: {value} is longer than a 64-bit count of nanoseconds can say, {_LONGEST}"
             )
         return Duration(microseconds * 1_000)
     if isinstance(value, bool) or not isinstance(value, (str, int)):

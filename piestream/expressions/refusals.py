@@ -199,6 +199,9 @@ def syntax_fault(error: Any, sql: str, places: list[int], whole: Span) -> Diagno
         hint = "conditions are joined by AND and OR" if shown in ("&&", "&") else None
         if unit_named(shown):
             hint = DURATIONS
+        words = sql[:start].split()
+        if hint is None and words and shown[:1].isdigit():
+            hint = did_you_mean(words[-1].upper(), _BEHIND)
         return Diagnostic(span, f"{shown} does not belong here", hint)
     if description.startswith("Required keyword") or "No expression" in description:
         return Diagnostic(span, f"something is missing after {shown}")
@@ -207,7 +210,14 @@ def syntax_fault(error: Any, sql: str, places: list[int], whole: Span) -> Diagno
     return Diagnostic(span, f"this is not a predicate: {description[0].lower()}{description[1:]}")
 
 
+#: Words that stand behind a predicate, and what is like them is no part of a name.
+_BEHIND = ("UNTIL", "BRIDGING", "AT LEAST", "AT MOST", "OVER")
+
+
 def _blank_in_name(one: str, two: str) -> str:
+    meant = did_you_mean(one.upper(), _BEHIND)
+    if meant is not None:
+        return meant
     return f'a name that contains a blank stands in double quotes: "{one} {two}"'
 
 

@@ -238,7 +238,9 @@ def _begins_limit(tokens: list[Token], index: int) -> bool:
     after = tokens[index + 1] if index + 1 < len(tokens) else None
     if not _may_end_expression(before):
         return False
-    return after is None or (after.kind is not Kind.SIGN and after.upper not in _INSIDE_EXPRESSIONS)
+    if after is None or after.is_sign("-"):  # LIMIT -1 is refused as what it is meant to be
+        return True
+    return after.kind is not Kind.SIGN and after.upper not in _INSIDE_EXPRESSIONS
 
 
 def _inexact_keyword_at(tokens: list[Token], index: int) -> _Keyword | None:

@@ -6,15 +6,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from piestream.automata.differences import Bound, Differences, End, close
-from piestream.expressions.durations import Duration, tick_length
+from piestream.automata.differences import MOST_LENGTH, Bound, Differences, End, close
+from piestream.expressions.durations import NANOSECONDS, Duration, tick_length
 from piestream.language.absences import Absence
 from piestream.language.distances import Distance
 from piestream.language.parts import Constraint, Emit
 from piestream.language.windows import NO_WINDOW, Window, all_windows
 from piestream.relations import ANY
 
-__all__ = ["AbsenceBounds", "LastEndpoint", "absence_bounds", "bounds_of", "kept_after_end"]
+__all__ = [
+    "AbsenceBounds",
+    "LastEndpoint",
+    "absence_bounds",
+    "bounds_of",
+    "kept_after_end",
+    "too_long",
+]
 
 
 class _Lasting(Protocol):
@@ -109,6 +116,29 @@ def kept_after_end(
                 lengths.append(_amount(window.length, unit) + most[0])
         kept[name] = Duration(max(0, min(lengths)), in_ticks) if lengths else None
     return kept
+
+
+def too_long(
+    constraints: Iterable[Constraint], windows: Iterable[Window], unit: str | None
+) -> str | None:
+    """What to say of a length that is so long that it bounds nothing, if there is one.
+
+    >>> from piestream.expressions.durations import as_duration
+    >>> too_long((), [Window("a", as_duration("40 w"))], None)
+    >>> print(too_long((), [Window("a", as_duration("14000 d"))], None))
+    14000 d is too long to bound it: write less than 13,343 d (36 years)
+    """
+    lengths = [window.length for window in windows]
+    lengths += [distance.length for one in constraints for distance in one.distances]
+    most = f"{_LONGEST_DAYS:,} d (36 years)"
+    for length in lengths:
+        if _amount(length, unit) >= MOST_LENGTH:
+            less = f"{MOST_LENGTH:,} ticks" if length.in_ticks and unit is None else most
+            return f"{length} is too long to bound it: write less than {less}"
+    return None
+
+
+_LONGEST_DAYS = MOST_LENGTH // NANOSECONDS["d"]
 
 
 @dataclass(frozen=True, slots=True)

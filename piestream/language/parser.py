@@ -275,8 +275,9 @@ class _Parser:
             if clause.keyword not in handlers:
                 continue
             if (number, clause.keyword) in taken and clause is not self.clauses[clause.keyword]:
-                message = f"{clause.keyword} is given twice for one stream"
-                self.diagnostics.append(Diagnostic(clause.span, message))
+                if len(draft.streams) > 1:  # else that has been said
+                    message = f"{clause.keyword} is given twice for one stream"
+                    self.diagnostics.append(Diagnostic(clause.span, message))
             elif draft.streams[number].is_ready_made:
                 what = f"{clause.keyword} is for streams of events, and this is one of intervals"
                 self.diagnostics.append(Diagnostic(clause.span, what))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from piestream.expressions.diagnostics import Span, did_you_mean
+from piestream.expressions.durations import unit_named
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor
 from piestream.language.draft import StreamDraft, SymbolSpec
@@ -25,7 +26,11 @@ def begins_silence(tokens: Sequence[Token]) -> bool:
     words = [token.upper if token.kind is Kind.WORD else "" for token in tokens[:4]]
     if words[:1] != ["SILENCE"]:
         return False
-    return words[1:2] == ["LONGER"] or words[1:2] == ["OF"]
+    if words[1:2] in (["LONGER"], ["OF"]):
+        return True
+    # SILENCE > 30 s: with a unit, it is no comparison with a column.
+    compared = len(tokens) > 3 and tokens[1].is_sign(">", ">=") and tokens[2].kind is Kind.NUMBER
+    return compared and unit_named(tokens[3].text) is not None
 
 
 def read_silence(

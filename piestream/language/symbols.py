@@ -186,6 +186,23 @@ class SymbolBuilder(AggregateMethods, PatternPart):
     #: When it was defined: the order of a query's symbols is the order of their definitions.
     serial: int = field(default=0, compare=False, repr=False)
 
+    if not TYPE_CHECKING:  # where it would hide misspelt names
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what was probably meant by a name that a symbol does not have.
+
+            >>> define("a", "x > 1").overlap(define("b", "y > 1"))
+            Traceback (most recent call last):
+            AttributeError: a symbol has no 'overlap': did you mean overlaps?
+            """
+            message = f"a symbol has no {name!r}"
+            if not name.startswith("_"):
+                public = [one for one in dir(type(self)) if not one.startswith("_")]
+                ends = {"start": "write .ts", "begin": "write .ts", "end": "write .te"}
+                near = ends.get(name) or did_you_mean(name, public)
+                message += f": {near}" if near else f"; relations are {', '.join(ALL_NAMES)}"
+            raise AttributeError(message, name=name, obj=self)
+
     def _as_pattern(self) -> PatternBuilder:
         return PatternBuilder((Pair(self, None, Relation(0)),))
 

@@ -196,7 +196,7 @@ def report_endless(
     absences: tuple[Absence, ...],
 ) -> None:
     """Report a NOT that would be waited for without an end, or for which intervals are kept for ever."""
-    from piestream.language.difference_bounds import absence_bounds
+    from piestream.language.difference_bounds import absence_bounds, too_long
 
     draft = validation.draft
     unit = next((stream.time_unit for stream in draft.streams if stream.time_unit), None)
@@ -216,7 +216,8 @@ def report_endless(
             validation.report_at(
                 where,
                 f"nothing bounds how long the absence of {symbol} must be waited for",
-                f"bound how late it may {which}: {bound}",
+                too_long(absence.constraints, (), unit)
+                or f"bound how late it may {which}: {bound}",
             )
         elif found.kept is None:
             window = next(iter(draft.windows), None)
@@ -224,5 +225,6 @@ def report_endless(
             validation.report_at(
                 where,
                 f"nothing bounds how long {symbol} must be kept after its end",
-                f"bound how early it may end: {since}.ts - {symbol}.te <= {length}",
+                too_long(absence.constraints, draft.windows, unit)
+                or f"bound how early it may end: {since}.ts - {symbol}.te <= {length}",
             )

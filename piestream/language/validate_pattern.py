@@ -17,7 +17,7 @@ __all__ = ["Clash", "Pairs", "clash_of", "report_unsatisfiable", "validated_cons
 
 Pair = tuple[str, str]
 
-#: Two runs of one predicate never touch, and two symbols never bind the same run (SPEC 3).
+#: Two runs of one predicate never touch, and two symbols never bind the same run.
 _APART = Relation(sum(PRECISE_FORM) | sum(PRECISE_FORM.values()))
 
 

@@ -27,7 +27,7 @@ def validate_windows(validation: Validation) -> None:
 
 def report_unbounded(validation: Validation, constraints: tuple[Constraint, ...]) -> None:
     """Report symbols whose intervals could be in a match however long ago they ended."""
-    from piestream.language.difference_bounds import kept_after_end
+    from piestream.language.difference_bounds import kept_after_end, too_long
 
     draft = validation.draft
     if draft.within is not None:
@@ -48,7 +48,8 @@ def report_unbounded(validation: Validation, constraints: tuple[Constraint, ...]
             validation.report_at(
                 ("within",),
                 f"nothing bounds how long {name} must be kept after its end",
-                f"write {_with(draft.windows, name)}, or bound how far its end lies before an "
+                too_long(constraints, draft.windows, unit)
+                or f"write {_with(draft.windows, name)}, or bound how far its end lies before an "
                 f"interval with a window, as in {window.symbol}.ts - {name}.te <= {window.length}",
             )
 

@@ -14,6 +14,7 @@ from piestream.expressions.diagnostics import Span
 from piestream.expressions.durations import Duration
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor
+from piestream.language.emission import EMISSION_CLAUSES
 
 __all__ = ["NO_WINDOW", "Window", "all_windows", "read_windows", "windows_text"]
 
@@ -59,9 +60,18 @@ def read_windows(
             of_all = length
         if not cursor.take_sign(","):
             break
-    hint = "write the symbols of a window behind OF, as in WITHIN 30 min OF low"
-    cursor.expect_end("WITHIN", hint if cursor.peek().kind is Kind.WORD else None)
+    cursor.expect_end("WITHIN", _hint(cursor.peek()))
     return of_all, tuple(found.values())
+
+
+def _hint(left: Token) -> str | None:
+    """What was probably meant by a word behind the windows."""
+    if left.kind is not Kind.WORD:
+        return None
+    meant = [name for name in EMISSION_CLAUSES if name.split()[0] == left.upper]
+    if meant:
+        return f"did you mean {meant[0]}?"
+    return "write the symbols of a window behind OF, as in WITHIN 30 min OF low"
 
 
 def _names(cursor: Cursor) -> Iterator[Token]:

@@ -51,7 +51,7 @@ class Binding:
     attributes: tuple[Attribute, ...]
     outputs: tuple[Output, ...]  # the columns of the result
     compiled: CompiledQuery = field(repr=False)
-    predicates: tuple[pl.Expr, ...] = field(repr=False)  # each distinct one once
+    predicates: tuple[pl.Expr, ...] = field(default=(), repr=False)  # each distinct one once
     bit_of_symbol: tuple[int, ...] = ()
     past: tuple[PastColumn, ...] = ()  # what predicates read of earlier events
     calculated: tuple[CalculatedColumn, ...] = ()  # attributes that are no columns of the input
@@ -194,47 +194,59 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
     distinct = dict.fromkeys(symbol.predicate for symbol in query.symbols)
     bits = {predicate: bit for bit, predicate in enumerate(distinct)}
     predicates = [errors.attempt(predicate.to_polars, columns.schema) for predicate in distinct]
-    if query.rows is not None:
-        # its loops are compiled when first needed, which for many is never
-        from piestream.plan.rows import row_plan
+    bind_rest = _bind_intervals if query.rows is None else _bind_rows
+    binding = bind_rest(query, columns, time, errors, as_stream)
+    return replace(
+        binding,
+        predicates=tuple(predicate for predicate in predicates if predicate is not None),
+        bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
+        sequence=sequence,
+    )
 
-        within = None
-        if time is not None and query.rows.within is not None:
-            within = errors.attempt(
-                query.ticks, ("within",), query.rows.within, time.nanoseconds_per_tick,
-                time.needs_units,
-            )  # fmt: skip
-        plan = None
-        if time is not None:
-            plan = errors.attempt(row_plan, query, columns, time, within, as_stream)
-        errors.raise_all()
-        assert time is not None
-        assert plan is not None
-        past = past_columns(distinct, columns.schema, time, None)
-        refuse_reserved(past, columns.schema)
-        return Binding(
-            query=query,
-            schema=columns.schema,
-            time=time,
-            attributes=plan.attributes,
-            outputs=plan.outputs,
-            compiled=plan.compiled,
-            predicates=tuple(predicate for predicate in predicates if predicate is not None),
-            bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
-            past=past,
-            calculated=plan.calculated,
-            sequence=sequence,
-        )
+
+def _bind_rows(
+    query: Query, columns: InputColumns, time: TimeColumn | None, errors: Errors, as_stream: bool
+) -> Binding:
+    """What is particular to a row pattern; all faults found so far are raised."""
+    # its loops are compiled when first needed, which for many is never
+    from piestream.plan.rows import row_plan
+
+    assert query.rows is not None
+    within = plan = None
+    if time is not None and query.rows.within is not None:
+        within = errors.attempt(
+            query.ticks, ("within",), query.rows.within, time.nanoseconds_per_tick,
+            time.needs_units,
+        )  # fmt: skip
+    if time is not None:
+        plan = errors.attempt(row_plan, query, columns, time, within, as_stream)
+    errors.raise_all()
+    assert time is not None
+    assert plan is not None
+    return Binding(
+        query=query,
+        schema=columns.schema,
+        time=time,
+        attributes=plan.attributes,
+        outputs=plan.outputs,
+        compiled=plan.compiled,
+        past=_past_of(query, columns, time, None),
+        calculated=plan.calculated,
+    )
+
+
+def _bind_intervals(
+    query: Query, columns: InputColumns, time: TimeColumn | None, errors: Errors, as_stream: bool
+) -> Binding:
+    """What is particular to a pattern of intervals; all faults found so far are raised."""
     ticks = None if time is None else errors.attempt(query_ticks, query, time)
     returned = None if time is None else errors.attempt(returned_columns, query, (columns,), time)
     errors.raise_all()
     assert time is not None
     assert ticks is not None
-    past = past_columns(distinct, columns.schema, time, ticks.max_gap)
-    refuse_reserved(past, columns.schema)
+    past = _past_of(query, columns, time, ticks.max_gap)
     assert returned is not None
     condition = match_condition(query, returned.tested, time)
-    attributes = returned.attributes
     outputs = (*report_columns(query, columns.schema, time), *returned.outputs)
     if as_stream:
         outputs = (*outputs, *match_bounds(query, time))
@@ -245,15 +257,22 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
         query=query,
         schema=columns.schema,
         time=time,
-        attributes=attributes,
+        attributes=returned.attributes,
         outputs=outputs,
         compiled=compile_query(query, ticks, words, join_keys(condition)),
-        predicates=tuple(predicate for predicate in predicates if predicate is not None),
-        bit_of_symbol=tuple(bits[symbol.predicate] for symbol in query.symbols),
         past=past,
-        sequence=sequence,
         condition=condition,
     )
+
+
+def _past_of(
+    query: Query, columns: InputColumns, time: TimeColumn, max_gap: int | None
+) -> tuple[PastColumn, ...]:
+    """What predicates read of earlier events; refused where a column has such a name."""
+    distinct = dict.fromkeys(symbol.predicate for symbol in query.symbols)
+    past = past_columns(distinct, columns.schema, time, max_gap)
+    refuse_reserved(past, columns.schema)
+    return past
 
 
 def refuse_reserved(past: Iterable[PastColumn], columns: Iterable[str]) -> None:

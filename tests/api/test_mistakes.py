@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time, timedelta
+import sys
+from datetime import UTC, datetime, time, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import piestream as ps
+from piestream.adapters.frames import as_kind
 
 QUERY = ps.query("FROM s ORDER BY ts DEFINE a AS x > 8 PATTERN a WITHIN 60 s")
 NOON = datetime(2026, 1, 31, 12)
@@ -128,3 +130,18 @@ def _at_once(query: ps.Query, events: list[dict[str, Any]]) -> list[dict[str, An
 def _one_by_one(query: ps.Query, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     session = query.open()
     return [row for event in events for row in session.push(event)]
+
+
+@pytest.mark.parametrize("zone", [None, UTC])
+def test_times_with_a_zone_beside_others_say_what_to_do(zone: timezone | None) -> None:
+    session = QUERY.open()
+    session.push({"ts": NOON.replace(tzinfo=zone), "x": 9.0})
+    other = NOON.replace(tzinfo=UTC if zone is None else None)
+    with pytest.raises(ps.SchemaError, match=r"give all times a zone, .* or none of them"):
+        session.push({"ts": other + timedelta(seconds=1), "x": 9.0})
+
+
+def test_pandas_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # importing it fails then
+    with pytest.raises(ImportError, match=r"pip install 'piestream\[pandas\]'"):
+        as_kind("pandas", pl.DataFrame({"ts": [1]}))

@@ -21,7 +21,7 @@ FUNCTIONS = {
     "MAX": lambda c: pl.col(c).max(),
     "SUM": lambda c: _unless_empty(c, pl.col(c).sum()),
     "AVG": lambda c: pl.col(c).cast(pl.Float64).mean(),
-    # SPEC: the sample's, NULL below two values
+    # the sample's, NULL below two values
     "STDDEV": lambda c: pl.col(c).cast(pl.Float64).std(),
     "VARIANCE": lambda c: pl.col(c).cast(pl.Float64).var(),
 }

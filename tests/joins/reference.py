@@ -2,7 +2,7 @@
 
 Much faster than the oracle, so that streams may be thousands of events long, and as independent of
 the engine: intervals come from their columns one by one, what will hold of a pair is found by
-trying its futures, and nothing is kept or left out but by SPEC 4. One partition, without MAX GAP,
+trying its futures, and nothing is kept or left out but by the rules. One partition, without MAX GAP,
 with the RETURN that a query has when it says nothing. ``test_reference`` holds it to the oracle.
 """
 
@@ -114,67 +114,85 @@ class _Stream:
         return busy[self.place[left]] == busy[self.place[right]]
 
 
-def expected(query: Query, frame: pl.DataFrame) -> list[Row]:
-    """The rows of the result, in their order."""
-    stream = _Stream(query, frame)
-    within = query.within.amount
-    names = sorted(symbol.name for symbol in query.symbols)
-    predicate = {symbol.name: symbol.predicate for symbol in query.symbols}
-    allowed = {(c.x, c.y): c.relations for c in query.constraints}
-    order = [names[0]]
-    while len(order) < len(names):  # always one that hangs on those before
-        order.append(
-            next(
-                n
-                for n in names
-                if n not in order and any({n, m} == {*pair} for pair in allowed for m in order)
-            )
-        )
+class _Matches:
+    """The matches of a query on a stream."""
 
-    @cache
-    def decided(x: str, y: str, a: Run, b: Run) -> int | None:
+    def __init__(self, query: Query, frame: pl.DataFrame) -> None:
+        self.stream = _Stream(query, frame)
+        self.within = query.within.amount
+        self.predicate = {symbol.name: symbol.predicate for symbol in query.symbols}
+        self.allowed = {(c.x, c.y): c.relations for c in query.constraints}
+        self.names = sorted(symbol.name for symbol in query.symbols)
+        self.order = self.names[:1]
+        while len(self.order) < len(self.names):  # always one that hangs on those before
+            self.order.append(next(name for name in self.names if self._hangs_on_others(name)))
+        self._decided: dict[tuple[str, str, Run, Run], int | None] = {}
+
+    def _hangs_on_others(self, name: str) -> bool:
+        pairs = [{*pair} for pair in self.allowed]
+        return name not in self.order and any({name, other} in pairs for other in self.order)
+
+    def decided(self, x: str, y: str, a: Run, b: Run) -> int | None:
         """The first time at which the pair's relation will be allowed, whatever comes next."""
+        if (x, y, a, b) not in self._decided:
+            self._decided[x, y, a, b] = self._first_decided(x, y, a, b)
+        return self._decided[x, y, a, b]
+
+    def _first_decided(self, x: str, y: str, a: Run, b: Run) -> int | None:
         both = max(a.start, b.start)
         for now in sorted({both, *(e for e in (a.end, b.end) if e is not None and e > both)}):
             a_end = a.end if a.end is not None and a.end <= now else OPEN
             b_end = b.end if b.end is not None and b.end <= now else OPEN
             holding = futures(a.start, a_end, b.start, b_end)
-            relations = allowed[x, y]
+            relations = self.allowed[x, y]
             # the precise forms of what lies apart; they hold only together with these
             for precise, wide, left, right in (
                 (Relation.FOLLOWED_BY, Relation.BEFORE, a.end, b.start),
                 (Relation.FOLLOWS, Relation.AFTER, b.end, a.start),
             ):
                 if relations & precise and holding == {wide} and left is not None:
-                    relations |= wide if stream.quiet(x, y, left, right) else Relation(0)
+                    relations |= wide if self.stream.quiet(x, y, left, right) else Relation(0)
             if all(relation & relations for relation in holding):
                 return now
         return None
 
-    def bindings(bound: dict[str, Run], known: int) -> Iterator[tuple[dict[str, Run], int]]:
-        if len(bound) == len(order):
+    def all(self) -> Iterator[tuple[dict[str, Run], int]]:
+        """Each match, and when it is known."""
+        yield from self._bindings({}, min(self.stream.times, default=0))
+
+    def _bindings(self, bound: dict[str, Run], known: int) -> Iterator[tuple[dict[str, Run], int]]:
+        if len(bound) == len(self.order):
             yield bound, known
             return
-        name = order[len(bound)]
-        first, last = 0, len(stream.runs[name])
+        name = self.order[len(bound)]
+        first, last = 0, len(self.stream.runs[name])
         if bound:  # all of a match starts within its window
             starts = [run.start for run in bound.values()]
-            first = bisect_left(stream.starts[name], max(starts) - within)
-            last = bisect_right(stream.starts[name], min(starts) + within)
-        for run in stream.runs[name][first:last]:
-            at: int | None = max(known, run.valid)
-            for other, there in bound.items():
-                if predicate[other] == predicate[name] and there.start == run.start:
-                    at = None
-                elif (name, other) in allowed:
-                    at = _later(at, decided(name, other, run, there))
-                elif (other, name) in allowed:
-                    at = _later(at, decided(other, name, there, run))
-                if at is None:
-                    break
+            first = bisect_left(self.stream.starts[name], max(starts) - self.within)
+            last = bisect_right(self.stream.starts[name], min(starts) + self.within)
+        for run in self.stream.runs[name][first:last]:
+            at = self._known(bound, known, name, run)
             if at is not None:
-                yield from bindings({**bound, name: run}, at)
+                yield from self._bindings({**bound, name: run}, at)
 
+    def _known(self, bound: dict[str, Run], known: int, name: str, run: Run) -> int | None:
+        """When an interval fits those that are bound; None if it does not."""
+        at: int | None = max(known, run.valid)
+        for other, there in bound.items():
+            if self.predicate[other] == self.predicate[name] and there.start == run.start:
+                at = None
+            elif (name, other) in self.allowed:
+                at = _later(at, self.decided(name, other, run, there))
+            elif (other, name) in self.allowed:
+                at = _later(at, self.decided(other, name, there, run))
+            if at is None:
+                break
+        return at
+
+
+def expected(query: Query, frame: pl.DataFrame) -> list[Row]:
+    """The rows of the result, in their order."""
+    matches = _Matches(query, frame)
     rows: list[tuple[tuple[object, ...], Row]] = []
 
     def report(match: dict[str, Run], at: int, phase: str) -> None:
@@ -184,17 +202,17 @@ def expected(query: Query, frame: pl.DataFrame) -> list[Row]:
         for symbol in query.symbols:
             run = match[symbol.name]
             row += [run.start, run.end if run.end is not None and run.end <= at else None]
-        starts = [match[name].start for name in names]
+        starts = [match[name].start for name in matches.names]
         rows.append(((at, phase == "completion", starts), tuple(row)))
 
-    for match, trigger in bindings({}, min(stream.times, default=0)):
+    for match, trigger in matches.all():
         first_start = min(run.start for run in match.values())
         ends = [run.end for run in match.values() if run.end is not None]
         complete = max(ends) if len(ends) == len(match) else None
         if query.emit is Emit.COMPLETION:
-            if complete is not None and complete - first_start <= within:
+            if complete is not None and complete - first_start <= matches.within:
                 report(match, complete, "completion")
-        elif trigger - first_start <= within:
+        elif trigger - first_start <= matches.within:
             report(match, trigger, "trigger")
             if query.emit is Emit.BOTH and complete is not None:
                 report(match, complete, "completion")

@@ -1,7 +1,7 @@
 """Patterns over intervals that come ready-made, as rows, beside runs: by enumeration, and by a detector.
 
 The enumeration shares nothing with the engine: at each instant it tries all that may still come of a
-pair, given what is known of it then (SPEC 7), and keeps no index. One partition.
+pair, given what is known of it then, and keeps no index. One partition.
 """
 
 from __future__ import annotations

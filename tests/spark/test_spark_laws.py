@@ -12,12 +12,13 @@ import pytest
 
 from tests import engines, folders
 from tests.engines import Rows, difference, parse
+from tests.mixed import mixed
 from tests.randoms import scenario, sequenced
 from tests.scenario import Scenario
 from tests.spark.streams import Player, cut, frame_of, rows_of
 
-#: How many cases of each kind for every 600 of the other laws; each takes Spark a second or so.
-BOUNDED, STREAMED, OF = 16, 7, 600
+#: How many cases of each kind for every 375 of the other laws; each takes Spark a second or so.
+BOUNDED, STREAMED, OF = 16, 7, 375
 
 
 def _fits(drawn: Scenario) -> bool:
@@ -32,7 +33,7 @@ def _cases(first: int, many: int) -> list[int]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """As many cases as ``--laws`` asks for, in proportion: ``--laws 6000`` tries 160 and 70."""
+    """As many cases as ``--laws`` asks for, in proportion: ``--laws 6000`` tries 256 and 112."""
     config = metafunc.config
     laws = 20_000 if config.getoption("--laws-long") else config.getoption("--laws")
     for name, first, many in (("bounded_seed", 0, BOUNDED), ("streamed_seed", 100_000, STREAMED)):
@@ -41,7 +42,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _drawn(seed: int) -> Scenario:
-    """The scenario of a seed; in some, events of one time are told apart."""
+    """The scenario of a seed; in some, events of one time are told apart, or much is mixed."""
+    if seed % 4 == 3:
+        return mixed(seed, on_spark=True)
     return sequenced(seed, on_spark=True) if seed % 4 == 1 else scenario(seed)
 
 

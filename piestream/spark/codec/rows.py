@@ -128,7 +128,7 @@ def input_codec(
     calculated = {column.name: column for column in binding.calculated}
 
     def add(name: str, source: str, dtype: pl.DataType, sql: str | None = None) -> None:
-        # NaN is a missing value in every engine (SPEC 2.3), so it may stand for NULL here.
+        # NaN is a missing value in every engine, so it may stand for NULL here.
         codec = layout.codec(dtype, null_as_nan=True)
         if source in calculated:
             sql = calculated[source].spark_sql

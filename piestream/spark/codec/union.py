@@ -128,7 +128,7 @@ def union_codec(
         for name in dict.fromkeys((*keys, *one.schema)):
             if name == one.event_time and name not in keys:
                 continue
-            # NaN is a missing value in every engine (SPEC 2.3), so it may stand for NULL here.
+            # NaN is a missing value in every engine, so it may stand for NULL here.
             codec = layout.codec(one.schema[name], null_as_nan=True)
             sql = key_sql(name, one.types[name]) if name in keys else None
             codec.encode_sql((name,), one.types[name], values, bits, sql)
