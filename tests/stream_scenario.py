@@ -591,10 +591,13 @@ def _query_stream(
         own = replace(rng.choice(definitions), at_least=None, at_most=None)
         inner = inner.having(definitions=(own,), clauses=(), within=10_000, windows=())
         rows, gap = base.rows, None
+        if own.bridging is None:
+            inner = _with_absence(Random(f"{rng.random()} absent"), inner, own.name)
     query = CombinedScenario(
         streams=(StreamSpec(f"{name}_in", "events", rows, gap),),
         definitions=tuple((0, definition) for definition in inner.definitions),
         clauses=inner.clauses,
+        absences=inner.absences,
         clock=base.clock,
         within=inner.within,
         windows=inner.windows,
@@ -602,6 +605,22 @@ def _query_stream(
         returns=_returned(inner.definitions[0].name, base.keys),
     )
     return StreamSpec(name, "query", query=query)
+
+
+def _with_absence(rng: Random, drawn: Scenario, present: str) -> Scenario:
+    """A scenario of one symbol, now and then with another that may not be there."""
+    if rng.random() < 0.6 or present == "gone":
+        return drawn
+    taken = {one.predicate.text for one in drawn.definitions}
+    gone = Definition("gone", column(rng.choice([b for b in ("b3", "b4", "b5") if b not in taken])))
+    soon = Clause(present, "gone", distance=("te", "ts", "<=", (rng.choice((1, 3, 6)),)))
+    groups = (
+        (Clause("gone", present, rng.choice((("during",), ("during", "overlaps", "starts")))),),
+        (Clause("gone", present, ("after", "met-by")), soon),
+    )
+    return drawn.having(
+        definitions=(*drawn.definitions, gone), absences=(("gone", rng.choice(groups)),)
+    )
 
 
 def _returned(symbol: str, keys: tuple[str, ...]) -> tuple[Return, ...]:
