@@ -129,7 +129,9 @@ def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool
         stream = validation.draft.streams[definition.stream]
         if stream.source().is_known_late:
             message = f"{symbol} is absent, and its intervals may become known later than they end"
-            hint = "absent can be runs, silences, rows, or matches of a query without BRIDGING"
+            hint = (
+                "absent can be runs, silences, rows, or matches of a query without BRIDGING or NOT"
+            )
             validation.report(spec.span, message, hint)
     return len(validation.diagnostics) > before
 
