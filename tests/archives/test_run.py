@@ -101,10 +101,10 @@ def test_filters_tell_where_the_row_before_is_on_pages_with_many_keys(
     assert (n_read(query, lake) < 2000) == has_filters
 
 
-def test_what_looks_into_frames_says_what_to_give_of_an_archive(tmp_path: Path) -> None:
+def test_what_takes_the_matches_of_a_frame_says_what_to_give_of_an_archive(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, car_rows(1000))
     with pytest.raises(TypeError, match=r"give its rows, archive\.scan\(\)\.collect\(\)"):
-        ps.query(BRAKING).diagnose(lake)
+        ps.query(BRAKING).export(lake, "trace")
 
 
 def test_where_a_symbol_is_nowhere_nothing_is_read(tmp_path: Path) -> None:
