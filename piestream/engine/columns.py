@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -115,57 +114,3 @@ def flags(column: pl.Series) -> NDArray[np.bool_]:
     array([ True, False, False])
     """
     return (column.fill_null(False) if column.null_count() else column).to_numpy()
-
-
-def hashable(column: pl.Series) -> list[Any]:
-    """The values, each as one of Python that has a hash and has lost nothing.
-
-    Python's own times have no nanoseconds: times are counted in the ticks of their type.
-
-    >>> hashable(pl.Series([1, None]).cast(pl.Time))
-    [1, None]
-    >>> hashable(pl.Series([[1.0, float("nan")]]))
-    [(1.0, None)]
-    """
-    column = column.alias("")  # Polars takes some names of series for patterns
-    dtype = column.dtype
-    if dtype.is_float():
-        return column.fill_nan(None).to_list()
-    if dtype.is_temporal():
-        return column.to_physical().to_list()
-    if dtype in (pl.Categorical, pl.Enum):
-        return column.cast(pl.String).to_list()
-    if dtype.is_nested():
-        return [_frozen(value) for value in column.to_list()]
-    return column.to_list()
-
-
-def from_hashable(values: list[Any], dtype: pl.DataType) -> pl.Series:
-    """The column of this type whose values ``hashable`` gave.
-
-    >>> from_hashable([1], pl.Date()).to_list()
-    [datetime.date(1970, 1, 2)]
-    """
-    if dtype.is_temporal():
-        physical = pl.Int32 if dtype == pl.Date else pl.Int64
-        return pl.Series(values, dtype=physical).cast(dtype)
-    if dtype in (pl.Categorical, pl.Enum):
-        return pl.Series(values, dtype=pl.String).cast(dtype)
-    if isinstance(dtype, pl.Struct):
-        named = [
-            None if v is None else dict(zip((f.name for f in dtype.fields), v, strict=True))
-            for v in values
-        ]
-        return pl.Series(named, dtype=dtype)
-    return pl.Series(values, dtype=dtype)
-
-
-def _frozen(value: Any) -> Any:
-    """A nested value made of tuples."""
-    if isinstance(value, dict):
-        return tuple(_frozen(part) for part in value.values())
-    if isinstance(value, list | pl.Series):
-        return tuple(_frozen(part) for part in value)
-    if isinstance(value, float) and value != value:
-        return None  # a NaN is a missing value, also inside
-    return value

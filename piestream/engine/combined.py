@@ -423,9 +423,10 @@ class CombinedStream(Stream):
         self._events.forget(gone)
         earliest = self._intervals.forget(now, awaited, set(free))
         if self._instants is not None:
+            # an end that is still to come finds its interval by its start
             waiting = self._buffer.rows
-            if waiting is not None:  # an end that is still to come finds its interval by its start
-                earliest = min((earliest, *waiting[START].drop_nulls().to_list()))
+            starts = [] if waiting is None else waiting[START].drop_nulls().bottom_k(1).to_list()
+            earliest = min([earliest, *starts])
             self._instants.forget(max(earliest, INT64_MIN), set(free))
 
     # -- the detector -----------------------------------------------------------------------------

@@ -10,7 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.compiled.records import Array, Times, kernel
-from piestream.engine.columns import hashable, taken
+from piestream.engine.columns import taken
+from piestream.engine.plain_values import plain_values
 from piestream.engine.projection import SEQUENCE, TIME
 
 Words = NDArray[np.int64]
@@ -119,7 +120,7 @@ def _few_groups(rows: pl.DataFrame, keys: list[str]) -> tuple[Words, Words, pl.D
     if len(rows) == 1:
         return np.ones(1, np.int64), np.zeros(1, np.int64), rows[keys]
     places: dict[Any, list[int]] = {}
-    for row, key in enumerate(zip(*(hashable(rows[name]) for name in keys), strict=True)):
+    for row, key in enumerate(zip(*(plain_values(rows[name]) for name in keys), strict=True)):
         places.setdefault(key, []).append(row)
     counts = np.array([len(some) for some in places.values()], np.int64)
     order = np.array([row for some in places.values() for row in some], np.int64)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MIN, NONE
 from piestream.copies import copied_but
-from piestream.engine.columns import from_hashable, hashable
 from piestream.engine.detector import Detector
+from piestream.engine.plain_values import from_plain_values, plain_values
 
 
 class Partitions:
@@ -75,8 +75,8 @@ class Partitions:
         if not self.schema:
             return [()] * len(keys)
         if len(self.schema) == 1:
-            return hashable(keys.to_series())
-        return list(zip(*map(hashable, keys), strict=True))
+            return plain_values(keys.to_series())
+        return list(zip(*map(plain_values, keys), strict=True))
 
     def keys(self, numbers: NDArray[np.int64]) -> pl.DataFrame:
         """The key columns of these partitions, a row each."""
@@ -90,7 +90,7 @@ class Partitions:
         rows = pl.Series(places.astype(np.uint32))
         return pl.DataFrame(
             [
-                from_hashable(list(column), dtype).gather(rows).alias(name)
+                from_plain_values(list(column), dtype).gather(rows).alias(name)
                 for (name, dtype), column in zip(self.schema.items(), columns, strict=True)
             ]
         )

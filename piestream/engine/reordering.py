@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.copies import Copied
-from piestream.engine.columns import hashable, joined, kept
+from piestream.engine.columns import joined, kept
 from piestream.engine.ordering import Instants
+from piestream.engine.plain_values import plain_values
 from piestream.engine.projection import SEQUENCE, TIME, Projection
 from piestream.errors import LateEventError, TieError
 from piestream.language.options import OnLate, Ties
@@ -143,7 +144,7 @@ class ReorderBuffer(Copied):
         if len(rows) > _FEW_ROWS:
             return True
         names = self.projection.tie_names
-        return len(set(zip(*(hashable(rows[name]) for name in names), strict=True))) < len(rows)
+        return len(set(zip(*(plain_values(rows[name]) for name in names), strict=True))) < len(rows)
 
     def _refuse_ties(self, rows: pl.DataFrame) -> None:
         """Refuse ties when they come, not when the watermark passes them: later they block it."""

@@ -179,15 +179,19 @@ class CombinedProjection(Projection):
             columns = part.few_columns(frame)
             if columns is not None:
                 part.check_times(next(column for column in columns if column.name == TIME))
-                return columns
+                return self._within_reach(columns)
         rows = part.project(frame)
         if TIME in rows.columns:
             part.check_rows(rows)
-            if self.numbers_instants:
-                for name in (TIME, START, END):
-                    if name in rows.columns:
-                        check_reach(rows[name])
-        return rows.get_columns()
+        return self._within_reach(rows.get_columns())
+
+    def _within_reach(self, columns: list[pl.Series]) -> list[pl.Series]:
+        """The same columns; refused where their instants could not be numbered."""
+        if self.numbers_instants:
+            for column in columns:
+                if column.name in (TIME, START, END):
+                    check_reach(column)
+        return columns
 
     @cached_property
     def _columns_of(self) -> list[list[tuple[str, pl.DataType, str | None, pl.Series]]]:
