@@ -13,17 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-__all__ = [
-    "flags",
-    "from_hashable",
-    "hashable",
-    "joined",
-    "kept",
-    "nulls",
-    "repeated",
-    "taken",
-    "values_at",
-]
+__all__ = ["flags", "joined", "kept", "nulls", "repeated", "taken", "values_at"]
 
 #: A frame of more pieces is put together: each look at a column would have to do it.
 _MOST_PIECES = 16
