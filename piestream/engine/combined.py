@@ -30,7 +30,7 @@ from piestream.engine.silences import Silences
 from piestream.engine.sorted_rows import SilenceRows, sorted_rows
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream, StreamKeywords
-from piestream.engine.union import NUMBER, CombinedProjection
+from piestream.engine.union import NUMBER, START, CombinedProjection
 from piestream.engine.validation import damaged
 from piestream.errors import StreamError
 from piestream.language.model import Query
@@ -423,7 +423,11 @@ class CombinedStream(Stream):
         self._events.forget(gone)
         earliest = self._intervals.forget(now, awaited, set(free))
         if self._instants is not None:
-            self._instants.forget(earliest, set(free))
+            # an end that is still to come finds its interval by its start
+            waiting = self._buffer.rows
+            starts = [] if waiting is None else waiting[START].drop_nulls().bottom_k(1).to_list()
+            earliest = min([earliest, *starts])
+            self._instants.forget(max(earliest, INT64_MIN), set(free))
 
     # -- the detector -----------------------------------------------------------------------------
 

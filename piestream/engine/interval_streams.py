@@ -17,6 +17,7 @@ from piestream.engine.bits import symbol_bits
 from piestream.engine.columns import flags, nulls, taken, values_at
 from piestream.engine.event_streams import MergedRows
 from piestream.engine.instant_numbers import InstantNumbers
+from piestream.engine.plain_values import plain_values
 from piestream.engine.projection import ATTRIBUTE, PREDICATE
 from piestream.engine.sorted_rows import SilenceRows, SortedRows
 from piestream.engine.union import END, ID, NUMBER, START, CombinedProjection, own_column
@@ -222,7 +223,7 @@ class IntervalStreams:
             if announced is None:
                 continue
             mine = mine[np.lexsort((is_open[mine], times[mine], groups[mine]))]
-            ids = values_at(rows[own_column(int(number), ID)], mine).to_list()
+            ids = plain_values(values_at(rows[own_column(int(number), ID)], mine))
             of_rows = AnnouncedRows(
                 of.numbers[groups[mine]], starts[mine], is_open[mine], ids, symbols[mine]
             )
