@@ -272,6 +272,8 @@ def _can_match(drawn: CombinedScenario) -> bool:
 
 def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScenario:
     """The streams that a scenario of one stream is told apart into."""
+    if base.absences:  # beside which no symbol of several streams is bridged
+        base = base.without_bridges()
     count = rng.choice((1, 2, 2, 3)) if set(kinds) != {"events"} else rng.choice((2, 2, 3))
     chosen = [rng.choice(kinds) for _ in range(count)]
     if "pattern" in kinds and "pattern" not in chosen:
@@ -353,7 +355,7 @@ def absent_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
         try:
             if "silences" in kinds:
                 others = tuple(kind for kind in kinds if kind != "silences") or ("events",)
-                drawn = _with_silences(rng, base, others)
+                drawn = _with_silences(rng, base, others, is_absent=True)
             else:
                 drawn = _apart(rng, base, kinds)
             if drawn is None or not drawn.absences:
@@ -401,8 +403,13 @@ def silence_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
             continue
 
 
-def _with_silences(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScenario | None:
-    """A scenario whose rows have larger gaps, of which some symbols are the silences."""
+def _with_silences(
+    rng: Random, base: Scenario, kinds: tuple[str, ...], is_absent: bool = False
+) -> CombinedScenario | None:
+    """A scenario whose rows have larger gaps, of which some symbols are the silences.
+
+    Those that are absent only where that is said.
+    """
     if len(base.definitions) > 4 or len(base.rows) > 25:
         return None
     drawn = _apart(rng, base, kinds) if rng.random() < 0.6 else _alone(rng, base)
@@ -411,9 +418,9 @@ def _with_silences(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> Combi
         return None
     definitions = list(drawn.definitions)
     lengths = [rng.choice((1, 1, 2, 3, 4)) for _ in range(2)]
-    present = [at for at, (_, one) in enumerate(definitions) if one.name in drawn.symbols]
-    count = min(len(present), rng.choice((1, 1, 1, 2)))
-    for place in rng.sample(present, count):
+    may_be = [at for at, (_, d) in enumerate(definitions) if is_absent or d.name in drawn.symbols]
+    count = min(len(may_be), rng.choice((1, 1, 1, 2)))
+    for place in rng.sample(may_be, count):
         _, definition = definitions[place]
         length = rng.choice(lengths)
         least, most = definition.at_least, definition.at_most
@@ -448,6 +455,8 @@ def _widened(rng: Random, clause: Clause, silent: set[str]) -> Clause:
 
 def _alone(rng: Random, base: Scenario) -> CombinedScenario:
     """A scenario of one stream as one of several would be."""
+    if base.absences:
+        base = base.without_bridges()
     gap = rng.randint(1, 6) if rng.random() < 0.3 else None
     return CombinedScenario(
         streams=(StreamSpec("s0", "events", tuple(base.rows), gap),),
@@ -586,10 +595,13 @@ def _query_stream(
         own = replace(rng.choice(definitions), at_least=None, at_most=None)
         inner = inner.having(definitions=(own,), clauses=(), within=10_000, windows=())
         rows, gap = base.rows, None
+        if own.bridging is None:
+            inner = _with_absence(Random(f"{rng.random()} absent"), inner, own.name)
     query = CombinedScenario(
         streams=(StreamSpec(f"{name}_in", "events", rows, gap),),
         definitions=tuple((0, definition) for definition in inner.definitions),
         clauses=inner.clauses,
+        absences=inner.absences,
         clock=base.clock,
         within=inner.within,
         windows=inner.windows,
@@ -597,6 +609,22 @@ def _query_stream(
         returns=_returned(inner.definitions[0].name, base.keys),
     )
     return StreamSpec(name, "query", query=query)
+
+
+def _with_absence(rng: Random, drawn: Scenario, present: str) -> Scenario:
+    """A scenario of one symbol, now and then with another that may not be there."""
+    if rng.random() < 0.6 or present == "gone":
+        return drawn
+    taken = {one.predicate.text for one in drawn.definitions}
+    gone = Definition("gone", column(rng.choice([b for b in ("b3", "b4", "b5") if b not in taken])))
+    soon = Clause(present, "gone", distance=("te", "ts", "<=", (rng.choice((1, 3, 6)),)))
+    groups = (
+        (Clause("gone", present, rng.choice((("during",), ("during", "overlaps", "starts")))),),
+        (Clause("gone", present, ("after", "met-by")), soon),
+    )
+    return drawn.having(
+        definitions=(*drawn.definitions, gone), absences=(("gone", rng.choice(groups)),)
+    )
 
 
 def _returned(symbol: str, keys: tuple[str, ...]) -> tuple[Return, ...]:

@@ -127,12 +127,11 @@ def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool
                 "write AT LEAST n EVENTS, or AT MOST with a duration",
             )
         stream = validation.draft.streams[definition.stream]
-        if stream.silence is not None or stream.source().is_known_late:
+        if stream.source().is_known_late:
             message = f"{symbol} is absent, and its intervals may become known later than they end"
-            hint = "absent can be what is of events, of rows, or of a query without BRIDGING"
-            if stream.silence is not None:
-                message = f"{symbol} is absent, and a silence becomes known later than it begins"
-                hint = "write what may not be missing instead: a symbol of the stream's events"
+            hint = (
+                "absent can be runs, silences, rows, or matches of a query without BRIDGING or NOT"
+            )
             validation.report(spec.span, message, hint)
     return len(validation.diagnostics) > before
 
@@ -166,12 +165,20 @@ def _report_beside(validation: Validation) -> None:
     if any(stream.is_sequenced for stream in draft.streams):
         message = "NOT (…) cannot be combined yet with events of one time"
         validation.report(place, message, "leave what stands behind the time in ORDER BY out")
-    for spec in draft.symbols:
+    if len(draft.streams) > 1:
+        _report_bridged(validation)
+
+
+def _report_bridged(validation: Validation) -> None:
+    """Report BRIDGING, which a NOT takes over one stream only."""
+    for spec in validation.draft.symbols:
         if spec.bridging is not None:
-            where = ("bridging", spec.name)
-            message = "BRIDGING cannot be combined yet with NOT (…)"
-            hint = "leave one of them out"
-            validation.report_at(where if where in draft.spans else ("pattern",), message, hint)
+            place = ("bridging", spec.name)
+            message = "BRIDGING cannot be combined yet with NOT (…) over several streams"
+            hint = "leave one of them out, or write a query over one stream"
+            validation.report_at(
+                place if place in validation.draft.spans else ("pattern",), message, hint
+            )
 
 
 def report_needless(
