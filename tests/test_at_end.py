@@ -122,8 +122,8 @@ def test_a_duration_is_judged_by_the_end_that_is_given() -> None:
         # both are open at the last event
         ("b.te - a.ts = 6", 1),
         ("b.te - a.ts < 6", 0),
-        ("b.te - a.ts > 6", 0),
-        ("b.te - a.ts <= 6 AND a overlaps; contains b", 1),
+        ("b.te - a.ts >= 7", 0),
+        ("b.te - a.ts <= 6 AND a finished-by b", 1),
         # c has ended there
         ("b.te - c.ts <= 6", 1),
         ("b.te - c.ts < 6", 0),
