@@ -116,3 +116,18 @@ def test_an_impossible_query_is_refused_by_the_builder_too() -> None:
     clash = short.before(b) & (b.ts - short.te < "5 s") & (b.ts - short.ts > "1 min")
     with pytest.raises(ps.QueryError, match="no intervals can satisfy together"):
         _ = ps.pattern(clash).within("1 h").query
+
+
+def test_a_silence_leaves_pairs_where_a_snapshot_has_them() -> None:
+    """At its end an interval can be too old for a match that is kept at the last event."""
+    query = ps.query(
+        "FROM s PARTITION BY k ORDER BY t MAX GAP 6 DEFINE a AS x, b AS y "
+        "PATTERN a.te - b.ts >= 3 WITHIN 4 OF a, 100 OF b"
+    )
+    session = query.open()
+    found = []
+    for t, k, holds in ((1, "p", True), (20, "q", False), (21, "p", True)):
+        row = {"t": [t], "k": [k], "x": [holds], "y": [holds]}
+        found += session.push(pl.DataFrame(row)).rows()
+        session = query.open(state=session.snapshot())
+    assert found == [("p", 21, 21, None, 1, 7)]
