@@ -153,9 +153,13 @@ def _mentions_of(function: Implementation, count: int, numbers: tuple[int, ...])
 
 
 class _Writer:
-    def __init__(self, past_prefix: str, schema: Mapping[str, Any]) -> None:
+    def __init__(
+        self, past_prefix: str, schema: Mapping[str, Any], in_microseconds: bool = False
+    ) -> None:
         self.past_prefix = past_prefix
         self.schema = schema
+        #: Whether columns of times in milliseconds become columns of microseconds.
+        self.in_microseconds = in_microseconds
         self.types = {
             Kind.BOOL: pl.Boolean,
             Kind.INT: pl.Int64,
@@ -219,7 +223,7 @@ class _Writer:
             case Arithmetic(operator, left, right, type):
                 return self._arithmetic(operator, self.write(left), self.write(right), type)
             case Comparison(operator, left, right):
-                return _COMPARISON[operator](self.clean(left), self.clean(right))
+                return _COMPARISON[operator](self._compared(left), self._compared(right))
             case And(operands):
                 return _balanced([self.write(o) for o in operands], lambda a, b: a & b)
             case Or(operands):
@@ -229,7 +233,7 @@ class _Writer:
             case IsNull(operand):
                 return self.clean(operand).is_null()
             case Member(operand, values):
-                tested = self.clean(operand)
+                tested = self._compared(operand)
                 if operand.type.kind is Kind.DATETIME:
                     equal = [tested == self._const(v, operand.type) for v in values]
                     return _balanced(equal, lambda a, b: a | b)
@@ -263,6 +267,15 @@ class _Writer:
         # Polars writes fill_nan with three mentions of its operand.
         return written.fill_nan(None) if _cleaned(expression) > 1 else written
 
+    def _compared(self, expression: Expression) -> pl.Expr:
+        """An operand of a comparison, without NaN; a time in microseconds, as constants are.
+
+        Beside a column of milliseconds Polars would take the finer digits from a constant.
+        """
+        if expression.type.kind is not Kind.DATETIME or self.in_microseconds:
+            return self.clean(expression)
+        return _Writer(self.past_prefix, self.schema, in_microseconds=True).clean(expression)
+
     def _field(self, name: str, type: Type) -> pl.Expr:
         column = column_named(name)
         own = self.schema[name]
@@ -276,8 +289,7 @@ class _Writer:
             return column.cast(pl.String)
         if type.kind is Kind.NULL:
             return pl.lit(None, dtype=pl.Boolean)
-        if type.kind is Kind.DATETIME and getattr(own, "time_unit", None) == "ms":
-            # Polars would take the digits beyond milliseconds from what it is compared with.
+        if self.in_microseconds and own == pl.Datetime("ms", type.zone):
             return column.cast(self.dtype(type), strict=False)
         return column
 
