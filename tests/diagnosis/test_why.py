@@ -148,3 +148,19 @@ def test_only_the_partition_of_the_match_is_looked_at() -> None:
     found = keyed.run(rows).filter(pl.col("k") == "p")  # ended by the silence that q's clock shows
     why = keyed.why(found, rows)
     assert [(i.ts, i.te) for i in why.intervals] == [(1, 3)]
+
+
+@pytest.mark.parametrize("order", ["ts", "ts, seq"])
+def test_a_completion_says_when_its_intervals_became_valid_and_what_it_waited_for(
+    order: str,
+) -> None:
+    query = ps.query(
+        f"FROM s ORDER BY {order} DEFINE c AS x = 1 AT LEAST 1, z AS x = 2 "
+        "PATTERN c met-by z WITHIN 99 EMIT ON BOTH"
+    )
+    frame = pl.DataFrame({"ts": [16, 18, 19, 20, 21], "x": [2, 1, 1, 1, 0]}).with_row_index("seq")
+    trigger, completion = query.run(frame).rows(named=True)
+    for row, waited_for in (trigger, "c to be valid"), (completion, "c to end"):
+        why = query.why(row, frame)
+        assert {part.symbol: part.valid_at for part in why.intervals} == {"c": 19, "z": 16}
+        assert why.waited_for == (waited_for,)
