@@ -53,7 +53,8 @@ def _reaches(since: int, time: int, length: int, strictly: bool) -> bool:
 def _judge_one(distance: Distance, end: int, other: int, now: int, has_equal_times: bool) -> int:
     """What is known of ``end - other``, either of which may be OPEN: later than now.
 
-    Where events ``has_equal_times``, it may be at the same time.
+    Where events ``has_equal_times``, it may be at the same time. So it may where the input is closed
+    next, so that what is possible at the same time is not impossible yet.
     """
     length = distance.length
     is_upper = distance.is_upper != 0
@@ -61,11 +62,11 @@ def _judge_one(distance: Distance, end: int, other: int, now: int, has_equal_tim
     if end == OPEN and other == OPEN:
         return Judged.UNCERTAIN
     if end == OPEN:
-        if not _reaches(other, now, length, strictly and has_equal_times):
+        if not _reaches(other, now, length, strictly and (has_equal_times or is_upper)):
             return Judged.UNCERTAIN
         return Judged.IMPOSSIBLE if is_upper else Judged.CERTAIN
     if other == OPEN:
-        if _reaches(now, end, length, strictly or not has_equal_times):
+        if _reaches(now, end, length, strictly or (is_upper and not has_equal_times)):
             return Judged.UNCERTAIN
         return Judged.CERTAIN if is_upper else Judged.IMPOSSIBLE
     holds = _reaches(other, end, length, strictly) != is_upper

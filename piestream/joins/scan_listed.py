@@ -99,7 +99,8 @@ def _next_listed(
             candidate = pair.ids[1 - join.side]
             cursor.next = pair.next[join.side]
             if not is_held(partition, target, candidate, floor):
-                discard(partition, constraint, pair_id, floor)
+                # it may be below the floor of NO OVERLAP only, and its lists are kept
+                discard(partition, constraint, pair_id, scratch.floor)
             elif not can_complete(partition, target, candidate, floor):
                 set_aside(partition, constraint, join.side, pair_id)
             else:
