@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from types import MappingProxyType
 
-__all__ = ["CERTAIN", "NEVER", "Span", "last_instant"]
+__all__ = ["CERTAIN", "NEVER", "NOW", "ORIGIN", "Span", "last_instant"]
 
 #: ``(symbol, "ts" or "te")``, or NOW, or the origin of time.
 Node = tuple[str, str]
-_ORIGIN, _NOW = ("", "origin"), ("", "now")
+ORIGIN, NOW = ("", "origin"), ("", "now")
 #: ``left - right <= amount``, or less.
 Inequality = tuple[Node, Node, int, bool]
 
@@ -51,6 +52,8 @@ class Span:
 
     start: int
     end: int | None
+    #: It is interrupted (BRIDGING), so it goes on before this instant, or it has ended.
+    goes_on_before: int | None = None
 
 
 def last_instant(
@@ -61,7 +64,8 @@ def last_instant(
     relations: Mapping[str, Collection[str]],
     lengths: tuple[int, int | None],
     distances: Sequence[tuple[Node, Node, str, int]],
-    apart: Collection[str] = (),
+    apart: Mapping[str, int] = MappingProxyType({}),
+    not_before: tuple[Node, int] = (NOW, 0),
     known_by: str = "ts",
     longer_than: int | None = None,
 ) -> int | None:
@@ -69,7 +73,8 @@ def last_instant(
 
     NEVER: it may always; CERTAIN: it does. It is there already, or (``span`` None) begins later than
     now, or ends later where it is ``known_by`` its "te". ``relations`` has those to each present symbol that
-    are allowed, and ``apart`` the present ones that are runs of the same predicate. A silence lasts ``longer_than``.
+    are allowed, and ``apart`` the present ones that are runs of the same predicate, with how far apart two runs are. One
+    that has not begun begins so long after an instant (``not_before``), or later. A silence lasts ``longer_than``.
     """
     spans = dict(present)
     if span is not None:
@@ -78,9 +83,11 @@ def last_instant(
     if longer_than is not None:
         given.append(((absent, "ts"), (absent, "te"), -longer_than, True))
     if span is None:
-        given.append((_NOW, (absent, known_by), 0, True))
+        given.append((NOW, (absent, known_by), 0, True))
         given.append(((absent, "ts"), (absent, "te"), 0, True))
-        given += (((name, "te"), (absent, "ts"), 0, True) for name in apart)
+        if known_by == "ts":
+            given.append((not_before[0], (absent, "ts"), -not_before[1], True))
+        given += (((name, "te"), (absent, "ts"), -length, True) for name, length in apart.items())
     found: int | None = None
     names = [name for name, allowed in relations.items() if len(allowed) < len(RELATIONS)]
     for chosen in product(*(relations[name] for name in names)):
@@ -100,20 +107,22 @@ def last_instant(
 
 
 def _known(spans: Mapping[str, Span], now: int) -> Iterator[Inequality]:
-    yield _ORIGIN, _NOW, -now, False
+    yield ORIGIN, NOW, -now, False
     for name, span in spans.items():
         start, end = (name, "ts"), (name, "te")
         yield from _is(start, span.start)
         yield start, end, 0, True
+        if span.goes_on_before is not None:
+            yield NOW, ORIGIN, span.goes_on_before, True
         if span.end is None:
-            yield _NOW, end, 0, True
+            yield NOW, end, 0, True
         else:
             yield from _is(end, span.end)
 
 
 def _is(node: Node, time: int) -> Iterator[Inequality]:
-    yield node, _ORIGIN, time, False
-    yield _ORIGIN, node, -time, False
+    yield node, ORIGIN, time, False
+    yield ORIGIN, node, -time, False
 
 
 def _lengths(absent: str, lengths: tuple[int, int | None]) -> Iterator[Inequality]:
@@ -147,7 +156,7 @@ def _end(word: str, x: str, y: str) -> Node:
 def _latest_now(given: Iterable[Inequality]) -> int | None:
     """The supremum of now for which the inequalities have a solution; None if they have none."""
     edges = [(right, left, amount * _FINE - strict) for left, right, amount, strict in given]
-    nodes = {node for edge in edges for node in edge[:2]} | {_ORIGIN, _NOW}
+    nodes = {node for edge in edges for node in edge[:2]} | {ORIGIN, NOW}
     far = NEVER * _FINE
     # From a source that reaches everything: a negative cycle is seen wherever it lies.
     potential = dict.fromkeys(nodes, 0)
@@ -161,12 +170,12 @@ def _latest_now(given: Iterable[Inequality]) -> int | None:
     else:
         return None
     distance = dict.fromkeys(nodes, far)
-    distance[_ORIGIN] = 0
+    distance[ORIGIN] = 0
     changed = True
     while changed:
         changed = False
         for since, end, amount in edges:
             if distance[since] < far and distance[since] + amount < distance[end]:
                 distance[end], changed = distance[since] + amount, True
-    latest = distance[_NOW]
+    latest = distance[NOW]
     return NEVER if latest >= far else -(-latest // _FINE)

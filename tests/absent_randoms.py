@@ -7,7 +7,6 @@ it, so a parser that refuses one as needless is wrong.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from random import Random
 
 from piestream.relations import relation_of
@@ -25,11 +24,13 @@ Planted = Mapping[str, tuple[int, int]]
 
 
 def with_absences(rng: Random, drawn: Scenario, planted: Planted, share: float) -> Scenario:
-    """The scenario, so often with symbols that may not be there; no runs are bridged then."""
+    """The scenario, so often with symbols that may not be there; runs are bridged as often as ever."""
     rng = Random(f"{rng.random()} absences")  # whatever else chance decides by the same draws
     if rng.random() < 1 - share or not _is_possible(drawn, planted):
         return drawn
-    definitions = [replace(one, bridging=None) for one in drawn.definitions]
+    definitions = list(drawn.definitions)
+    lengths = {one.predicate.text: one.bridging for one in definitions}
+    bridges = any(lengths.values()) or rng.random() < 0.2
     absences = []
     for name in rng.sample(_NAMES, rng.choice((1, 1, 1, 2))):
         predicate = _predicate(rng, drawn)
@@ -42,7 +43,10 @@ def with_absences(rng: Random, drawn: Scenario, planted: Planted, share: float) 
             ((None, None), (rng.randint(0, end - start), None), (None, end - start + 1)), (6, 2, 1)
         )[0]
         fewest = rng.choice((None, None, None, None, 1, 2))
-        of = Definition(name, predicate, least, most, at_least_events=fewest)
+        bridging = lengths.get(predicate.text)
+        if bridges and (predicate.text not in lengths or rng.random() < 0.1):
+            bridging = rng.choice((None, 1, 2, 3, 5))
+        of = Definition(name, predicate, least, most, at_least_events=fewest, bridging=bridging)
         definitions.insert(rng.randint(0, len(definitions)), of)
         absences.append((name, _group(rng, drawn, {**planted, name: (start, end)}, name)))
     return drawn.having(definitions=tuple(definitions), absences=tuple(absences))

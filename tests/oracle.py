@@ -626,30 +626,86 @@ class _Partition:
         """Until when, as far as is known at a moment, some NOT could be satisfied; None: none can."""
         found: int | None = None
         for group in self.groups:
-            # two symbols with one predicate never have the same interval
-            same = [name for name in match.intervals if self._same(group.name, name)]
-            present = {n: self._span(match.intervals[n], now) for n in {*group.relations, *same}}
-            spans: list[absent.Span | None] = [
-                self._span(one, now)
-                for one in self._runs(group, now)
-                if all(match.intervals[name].start != one.start for name in same)
-            ]
-            for span in [*spans, None]:
-                until = absent.last_instant(
-                    group.name,
-                    self.moments[now].time,
-                    present,
-                    span,
-                    group.relations,
-                    group.lengths,
-                    group.distances,
-                    same,
-                )
+            for span, present in self._group_outlooks(group, match, now):
+                until = self._last_instant(group, match, now, span, present)
                 if until is not None and (found is None or until > found):
                     found = until
                 if until == absent.CERTAIN:
                     return until
         return found
+
+    def _last_instant(
+        self,
+        group: Group,
+        match: Match,
+        now: int,
+        one: Interval | None,
+        present: Mapping[str, Any],
+    ) -> int | None:
+        """The same for one interval of an absent symbol, or (None) for one to come.
+
+        Each interval may have ended or go on, as far as is known. What holds in all cases is certain.
+        """
+        same = self._same_as(group, match)
+        bridging = self.bridging[group.name] or 0
+        spans: list[absent.Span | None] = [None]
+        if one is not None:
+            spans = [
+                span
+                for span in self._spans(group.name, one, now)
+                if self._is_enough(group, one, span, now)
+            ]
+        found: set[int | None] = set()
+        names = list(present)
+        for chosen in product(spans, *(self._spans(name, present[name], now) for name in names)):
+            of_present = dict(zip(names, chosen[1:], strict=True))
+            apart = {n: 0 if of_present[n].end is not None else bridging for n in same}
+            found.add(
+                absent.last_instant(
+                    group.name,
+                    self.moments[now].time,
+                    of_present,
+                    chosen[0],
+                    group.relations,
+                    group.lengths,
+                    group.distances,
+                    apart,
+                    self._not_before(group.name, now),
+                )
+            )
+        if found == {absent.CERTAIN} and (
+            one is None or len(spans) == len(self._spans(group.name, one, now))
+        ):
+            return absent.CERTAIN
+        return max((min(at, absent.NEVER) for at in found if at is not None), default=None)
+
+    def _same_as(self, group: Group, match: Match) -> list[str]:
+        """The symbols of a match that never have an interval of the absent one."""
+        return [name for name in match.intervals if self._same(group.name, name)]
+
+    def _group_outlooks(
+        self, group: Group, match: Match, now: int
+    ) -> Iterator[tuple[Interval | None, dict[str, Interval]]]:
+        """The intervals of an absent symbol that have begun, and one to come; and those of the match."""
+        same = self._same_as(group, match)
+        present = {n: match.intervals[n] for n in {*group.relations, *same}}
+        for one in self._runs(group, now):
+            if all(match.intervals[name].start != one.start for name in same):
+                yield one, present
+        yield None, present
+
+    def _not_before(self, name: str, now: int) -> tuple[tuple[str, str], int]:
+        """After which instant an interval to come begins, and how long after it, at least.
+
+        So far behind the one that has not ended, or it would be a part of that.
+        """
+        bridging = self.bridging[name]
+        if bridging is None or self.moments[now].at is not None:
+            return absent.NOW, 0
+        ended = self._interrupted(name, now)
+        if ended is not None:
+            return absent.ORIGIN, self.moments[ended].time + bridging
+        return absent.NOW, bridging if self.holds[name][now] else 0
 
     def _runs(self, group: Group, now: int) -> Iterator[Interval]:
         """The intervals of an absent symbol that have begun, if they may have enough events."""
@@ -657,17 +713,34 @@ class _Partition:
         for start, holds in enumerate(true):
             if holds and (start == 0 or not true[start - 1]):
                 end = next((k for k in range(start, now + 1) if not true[k]), None)
-                if end is not None:
+                known = None if end is None else self._end_known(group.name, end)
+                if end is not None and known is not None and known <= now:
                     _, events = self._so_far(group.name, start, end)
                     if events < group.fewest:
                         continue
-                yield Interval(start, end, end, start)
+                else:
+                    end = known = None
+                yield Interval(start, end, known, start)
 
-    def _span(self, one: Interval, now: int) -> absent.Span:
-        end = one.end if one.known is not None and one.known <= now else None
-        return absent.Span(
-            self.moments[one.start].time, None if end is None else self.moments[end].endpoint
+    def _is_enough(self, group: Group, one: Interval, span: absent.Span, now: int) -> bool:
+        """Whether an interval of an absent symbol has enough events, if it has ended."""
+        return (
+            span.end is None
+            or one.end is not None
+            or self._so_far(group.name, one.start, now)[1] >= group.fewest
         )
+
+    def _spans(self, name: str, one: Interval, now: int) -> list[absent.Span]:
+        """An interval as far as it is known; of one that is interrupted, all that it may be."""
+        start = self.moments[one.start].time
+        if one.end is not None and one.known is not None and one.known <= now:
+            return [absent.Span(start, self.moments[one.end].endpoint)]
+        ended = self._interrupted(name, now)
+        if ended is None:
+            return [absent.Span(start, None)]
+        at, bridging = self.moments[ended].time, self.bridging[name]
+        assert bridging is not None
+        return [absent.Span(start, at), absent.Span(start, None, at + bridging)]
 
     def rows(self, most: int) -> list[dict[str, Any]]:
         """The rows of the partition in the order of their reports."""

@@ -171,7 +171,7 @@ def random_scenario(
         if not found and drawn.absences and len(rows) % 4:
             drawn = present
         if not found and any(one.bridging is not None for one in drawn.definitions):
-            return drawn.having(rows=rows, definitions=definitions)  # bridged, it teaches little
+            return drawn.having(rows=rows).without_bridges()  # bridged, it teaches little
         return drawn.having(rows=rows, had_matches=bool(found))
 
 

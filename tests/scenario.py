@@ -453,6 +453,10 @@ class Scenario:
         definitions = tuple(one for one in self.definitions if one.name in self.symbols)
         return self.having(definitions=definitions, absences=())
 
+    def without_bridges(self) -> Scenario:
+        """The scenario without BRIDGING."""
+        return self.having(definitions=tuple(replace(d, bridging=None) for d in self.definitions))
+
     def reporting_both(self) -> Scenario:
         """The scenario with EMIT ON BOTH, with which WHERE and limits cannot stand together."""
         limits = self.limits if self.where is None else Limits()

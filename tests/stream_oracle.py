@@ -585,9 +585,9 @@ class _Partition:
                     group.relations,
                     group.lengths,
                     group.distances,
-                    apart,
-                    known_by,
-                    longer_than,
+                    dict.fromkeys(apart, 0),
+                    known_by=known_by,
+                    longer_than=longer_than,
                 )
                 if until == absent.CERTAIN:
                     return until

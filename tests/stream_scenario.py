@@ -272,6 +272,8 @@ def _can_match(drawn: CombinedScenario) -> bool:
 
 def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScenario:
     """The streams that a scenario of one stream is told apart into."""
+    if base.absences:  # beside which no symbol of several streams is bridged
+        base = base.without_bridges()
     count = rng.choice((1, 2, 2, 3)) if set(kinds) != {"events"} else rng.choice((2, 2, 3))
     chosen = [rng.choice(kinds) for _ in range(count)]
     if "pattern" in kinds and "pattern" not in chosen:
@@ -448,6 +450,8 @@ def _widened(rng: Random, clause: Clause, silent: set[str]) -> Clause:
 
 def _alone(rng: Random, base: Scenario) -> CombinedScenario:
     """A scenario of one stream as one of several would be."""
+    if base.absences:
+        base = base.without_bridges()
     gap = rng.randint(1, 6) if rng.random() < 0.3 else None
     return CombinedScenario(
         streams=(StreamSpec("s0", "events", tuple(base.rows), gap),),
@@ -586,10 +590,13 @@ def _query_stream(
         own = replace(rng.choice(definitions), at_least=None, at_most=None)
         inner = inner.having(definitions=(own,), clauses=(), within=10_000, windows=())
         rows, gap = base.rows, None
+        if own.bridging is None:
+            inner = _with_absence(Random(f"{rng.random()} absent"), inner, own.name)
     query = CombinedScenario(
         streams=(StreamSpec(f"{name}_in", "events", rows, gap),),
         definitions=tuple((0, definition) for definition in inner.definitions),
         clauses=inner.clauses,
+        absences=inner.absences,
         clock=base.clock,
         within=inner.within,
         windows=inner.windows,
@@ -597,6 +604,22 @@ def _query_stream(
         returns=_returned(inner.definitions[0].name, base.keys),
     )
     return StreamSpec(name, "query", query=query)
+
+
+def _with_absence(rng: Random, drawn: Scenario, present: str) -> Scenario:
+    """A scenario of one symbol, now and then with another that may not be there."""
+    if rng.random() < 0.6 or present == "gone":
+        return drawn
+    taken = {one.predicate.text for one in drawn.definitions}
+    gone = Definition("gone", column(rng.choice([b for b in ("b3", "b4", "b5") if b not in taken])))
+    soon = Clause(present, "gone", distance=("te", "ts", "<=", (rng.choice((1, 3, 6)),)))
+    groups = (
+        (Clause("gone", present, rng.choice((("during",), ("during", "overlaps", "starts")))),),
+        (Clause("gone", present, ("after", "met-by")), soon),
+    )
+    return drawn.having(
+        definitions=(*drawn.definitions, gone), absences=(("gone", rng.choice(groups)),)
+    )
 
 
 def _returned(symbol: str, keys: tuple[str, ...]) -> tuple[Return, ...]:

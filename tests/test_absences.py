@@ -65,6 +65,42 @@ def test_conditions_that_cannot_hold_together_are_not_waited_for() -> None:
     assert query.run(events).rows() == [(7, 1)]  # a has not ended: c would end later than 7
 
 
+BRIDGED = ps.query(str(ALONE).replace("c AS c", "c AS c BRIDGING 4"))
+
+
+def test_what_is_interrupted_is_waited_for_as_long_as_it_may_go_on() -> None:
+    short = ps.query(str(BRIDGED).replace("BRIDGING 4", "AT LEAST 5 BRIDGING 4"))
+    rows = [("x", 12, False, True), ("x", 13, False, False)]
+    again = [("x", 16, False, True), ("x", 17, False, False)]
+    late = ("x", 99, False, False)
+    assert short.run(pl.concat([RUN, _events(*rows, late)])).rows() == [("x", 17, 1)]
+    assert short.run(pl.concat([RUN, _events(*rows, *again, late)])).is_empty()
+
+
+def test_what_is_to_come_begins_behind_the_bridge_of_what_goes_on() -> None:
+    query = ps.query(str(BRIDGED).replace("c after a", "c after a AND c.ts - a.te >= 2"))
+    begun = _events(("x", 4, False, True))  # too early to count, and it goes on
+    session = query.open()
+    assert session.push(pl.concat([RUN, begun])).is_empty()
+    assert session.advance(9).is_empty()
+    assert session.advance(10).rows() == [("x", 9, 1)]  # what begins by 13 would be a part of it
+    ended = _events(("x", 8, False, False), ("x", 13, False, True))
+    assert query.run(pl.concat([RUN, begun, ended])).is_empty()
+    assert query.run(
+        pl.concat([RUN, begun, ended[:1], _events(("x", 99, False, False))])
+    ).rows() == [("x", 13, 1)]
+
+
+def test_a_query_with_a_not_is_a_stream_of_another() -> None:
+    query = ps.query(
+        "FROM (FROM s ORDER BY ts DEFINE a AS a, c AS c PATTERN a AND NOT (c after a AND c.ts - a.te <= 10) "
+        "WITHIN 99 RETURN a.ts) AS alone WITH s ORDER BY ts DEFINE x AS alone, b AS s.a "
+        "PATTERN x before b WITHIN 99 RETURN x.ts, x.te, b.ts"
+    )
+    rows = pl.concat([RUN, _events(("x", 9, True, False), ("x", 30, False, False))]).drop("k")
+    assert query.run(rows).rows() == [(13, 1, 3, 9)]  # when it is known that c is not there
+
+
 def test_nothing_is_decided_because_the_input_ends() -> None:
     assert ALONE.run(RUN, at_end="close").is_empty()
     contained = ps.query(str(ALONE).replace("c after a AND c.ts - a.te <= 10", "c during a"))

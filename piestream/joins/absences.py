@@ -17,13 +17,15 @@ from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing
 from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
 from piestream.joins.awaited import AwaitedStore
 from piestream.joins.futures import future_words
+from piestream.joins.judged import Judged
 from piestream.joins.matches import Matches
 from piestream.joins.partition import Partition
 from piestream.joins.records import Program
+from piestream.joins.result_rows import Closing
 from piestream.joins.rings import grow_ring
 from piestream.joins.scratch import Scratch
 from piestream.joins.state_records import AwaitedMatch
-from piestream.joins.verdicts import ABSENT, UNDECIDED, Judged, judge
+from piestream.joins.verdicts import ABSENT, UNDECIDED, judge
 
 __all__ = ["is_due", "n_awaited", "room_to_await", "settle"]
 
@@ -97,15 +99,28 @@ class _Settling(Record):
         while symbols:
             s = trailing_zeros(symbols)
             symbols &= symbols - 1
-            number = self.store.known().first[s]
-            while number != NONE:
-                behind = self.store.following(number)[s]
-                last = self.store.count() - 1
-                if not self.has_ended(number, s):
-                    self.scratch.visits += 1
-                elif not self.judge_again(number) and behind == last:
-                    behind = number
-                number = behind
+            self.take_list(s, s)
+
+    @method
+    def take_begun(self, symbols: int) -> None:
+        """Judge the matches that wait for some symbols (as bits) to begin, or to go on: these do."""
+        while symbols:
+            s = trailing_zeros(symbols)
+            symbols &= symbols - 1
+            self.take_list(self.matches.n_symbols + s, NONE)
+
+    @method
+    def take_list(self, where: int, ended: int) -> None:
+        """Judge the matches of a list; if an interval of a symbol has ``ended``, those that have that."""
+        number = self.store.known().first[where]
+        while number != NONE:
+            behind = self.store.following(number)[where]
+            last = self.store.count() - 1
+            if ended != NONE and not self.has_ended(number, ended):
+                self.scratch.visits += 1
+            elif not self.judge_again(number) and behind == last:
+                behind = number
+            number = behind
 
     @method
     def has_ended(self, number: int, s: int) -> bool:
@@ -168,15 +183,19 @@ def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, 
     room_array = np.empty(future_words(n_others) + program.awaited_width, np.int64)
     match = AwaitedMatch(pointer(room_array))
     future = at_word(match, program.awaited_width)
-    closes = scratch.closing != 0
+    # what was interrupted after the last event ends where that is shown, and nothing else is open then
+    closes = scratch.closing != 0 and not (
+        scratch.closing == Closing.LAST_EVENT and time > partition.last_time
+    )
     now = time + 1 if closes else time  # where the instant lies: see `Closing`
-    judged = Judged(match, partition, match.ids, future, now, closes)
+    judged = Judged(match, partition, match.ids, future, now, closes, 0)
     store = AwaitedStore(partition, partition)
     settling = _Settling(match, judged, match, store, scratch, matches, floor)
     found = scratch.n_matches
     changed = scratch.absent_changed
     if changed and store.count():
         settling.take_ended(changed & ~partition.mask)
+        settling.take_begun(changed & partition.mask & program.bridged)
         if changed & program.absent:
             settling.drop_dead(1)
     settling.take_due(time)

@@ -1,7 +1,8 @@
 """Matches that are awaited: those of which an absence is not decided yet, by when and by what they may be.
 
 They are dense records. A heap of their numbers has the first that is due on top. Besides, a match hangs in
-a list of each symbol whose interval must end before anything but time can decide it.
+a list of each symbol whose interval must end before anything but time can decide it. With BRIDGING, it hangs
+in another list of each symbol that may go on, or begin, so that less is possible than when it was judged.
 """
 
 from __future__ import annotations
@@ -34,16 +35,6 @@ class AwaitedStore(Record):
     def match(self, number: int) -> AwaitedMatch:
         """A match by its number."""
         return AwaitedMatch(self.partition.awaited_matches().slot(number))
-
-    @method
-    def following(self, number: int) -> Words:
-        """By symbol, the next match in its list; NONE behind the last."""
-        return at_word(self.match(number).ids, self.partition.program.n_symbols)
-
-    @method
-    def previous(self, number: int) -> Words:
-        """By symbol, the match before it in its list."""
-        return at_word(self.match(number).ids, 2 * self.partition.program.n_symbols)
 
     # -- the heap ---------------------------------------------------------------------------------
     @method
@@ -92,42 +83,77 @@ class AwaitedStore(Record):
         """Note when the first of them is due."""
         self.known().due = self.due_at(0) if self.count() else INT64_MAX
 
-    # -- the lists --------------------------------------------------------------------------------
+    # -- the lists: of each symbol those that wait for an end, then those that wait for it to go on -----
     @method
-    def link(self, number: int, s: int) -> None:
-        """Put a match into the list of a symbol."""
-        first = self.known().first[s]
-        self.following(number)[s] = first
-        self.previous(number)[s] = NONE
+    def n_lists(self) -> int:
+        """How many lists there are."""
+        program = self.partition.program
+        return program.n_symbols * (2 if program.bridged else 1)
+
+    @method
+    def following(self, number: int) -> Words:
+        """By list, the next match in it; NONE behind the last."""
+        return at_word(self.match(number).ids, self.partition.program.n_symbols)
+
+    @method
+    def previous(self, number: int) -> Words:
+        """By list, the match before it."""
+        return at_word(self.following(number), self.n_lists())
+
+    @method
+    def link(self, number: int, to: int) -> None:
+        """Put a match into a list."""
+        first = self.known().first[to]
+        self.following(number)[to] = first
+        self.previous(number)[to] = NONE
         if first != NONE:
-            self.previous(first)[s] = number
-        self.known().first[s] = number
+            self.previous(first)[to] = number
+        self.known().first[to] = number
 
     @method
-    def unlink(self, number: int, s: int) -> None:
-        """Take a match out of the list of a symbol."""
-        before = self.previous(number)[s]
-        behind = self.following(number)[s]
+    def unlink(self, number: int, of: int) -> None:
+        """Take a match out of a list."""
+        before = self.previous(number)[of]
+        behind = self.following(number)[of]
         if before == NONE:
-            self.known().first[s] = behind
+            self.known().first[of] = behind
         else:
-            self.following(before)[s] = behind
+            self.following(before)[of] = behind
         if behind != NONE:
-            self.previous(behind)[s] = before
+            self.previous(behind)[of] = before
 
     @method
-    def wait_for(self, number: int, symbols: int) -> None:
-        """Let a match wait for the ends of intervals of some symbols (as bits), and of no others."""
-        match = self.match(number)
-        changed = match.waits ^ symbols
-        match.waits = symbols
+    def link_only(self, number: int, first_list: int, before: int, symbols: int) -> None:
+        """Let a match be in the lists of some symbols (as bits), and no longer in those of others."""
+        changed = before ^ symbols
         while changed:
             s = trailing_zeros(changed)
             changed &= changed - 1
             if symbols >> s & 1:
-                self.link(number, s)
+                self.link(number, first_list + s)
             else:
-                self.unlink(number, s)
+                self.unlink(number, first_list + s)
+
+    @method
+    def wait_for(self, number: int, waits: int, goings: int) -> None:
+        """Let a match wait for some symbols (as bits), and for no others."""
+        match = self.match(number)
+        self.link_only(number, 0, match.waits, waits)
+        self.link_only(number, self.partition.program.n_symbols, match.goings, goings)
+        match.waits = waits
+        match.goings = goings
+
+    @method
+    def put_in_list(self, number: int, where: int) -> None:
+        """Let those beside a match in a list know its number."""
+        before = self.previous(number)[where]
+        behind = self.following(number)[where]
+        if before == NONE:
+            self.known().first[where] = number
+        else:
+            self.following(before)[where] = number
+        if behind != NONE:
+            self.previous(behind)[where] = number
 
     # -- matches come and go ----------------------------------------------------------------------
     @method
@@ -140,13 +166,15 @@ class AwaitedStore(Record):
         match = self.match(number)
         match.due = found.due
         match.waits = 0
+        match.goings = 0
         for s in range(program.n_symbols):
             match.ids[s] = found.ids[s]
-            self.following(number)[s] = NONE
-            self.previous(number)[s] = NONE
+        for where in range(self.n_lists()):
+            self.following(number)[where] = NONE
+            self.previous(number)[where] = NONE
         self.put(number, number)
         self.settle_at(number)
-        self.wait_for(number, found.waits)
+        self.wait_for(number, found.waits, found.goings)
         self.known().credit += 1
 
     @method
@@ -155,13 +183,13 @@ class AwaitedStore(Record):
         match = self.match(number)
         match.due = found.due
         self.settle_at(match.place)
-        self.wait_for(number, found.waits)
+        self.wait_for(number, found.waits, found.goings)
 
     @method
     def remove(self, number: int) -> None:
         """Take a match out; the last one gets its number."""
         program = self.partition.program
-        self.wait_for(number, 0)
+        self.wait_for(number, 0, 0)
         place = self.match(number).place
         last = self.count() - 1
         if place < last:
@@ -181,15 +209,9 @@ class AwaitedStore(Record):
         for word in range(self.partition.program.awaited_width):
             target[word] = source[word]
         self.put(target.place, number)
-        rest = target.waits
-        while rest:
-            s = trailing_zeros(rest)
-            rest &= rest - 1
-            before = self.previous(number)[s]
-            behind = self.following(number)[s]
-            if before == NONE:
-                self.known().first[s] = number
-            else:
-                self.following(before)[s] = number
-            if behind != NONE:
-                self.previous(behind)[s] = number
+        n = self.partition.program.n_symbols
+        for first_list in range(0, self.n_lists(), n):
+            rest = target.goings if first_list else target.waits
+            while rest:
+                self.put_in_list(number, first_list + trailing_zeros(rest))
+                rest &= rest - 1

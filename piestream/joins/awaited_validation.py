@@ -17,20 +17,23 @@ _MOST = 1 << 62
 def _lists_are_sound(store: AwaitedStore) -> bool:
     """Whether each match is in the lists of those symbols for which it waits, and in no others."""
     waiting = 0
-    for s in range(store.partition.program.n_symbols):
+    n = store.partition.program.n_symbols
+    for where in range(store.n_lists()):
         before = NONE
-        number = store.known().first[s]
+        number = store.known().first[where]
         while number != NONE:
-            if not 0 <= number < store.count() or store.previous(number)[s] != before:
+            if not 0 <= number < store.count() or store.previous(number)[where] != before:
                 return False  # (so none is met twice)
-            if not store.match(number).waits >> s & 1:
+            match = store.match(number)
+            if not (match.goings >> (where - n) if where >= n else match.waits >> where) & 1:
                 return False
             waiting += 1
             before = number
-            number = store.following(number)[s]
+            number = store.following(number)[where]
     for number in range(store.count()):
-        for s in range(store.partition.program.n_symbols):
+        for s in range(n):
             waiting -= store.match(number).waits >> s & 1
+            waiting -= store.match(number).goings >> s & 1
     return waiting == 0
 
 
@@ -49,7 +52,7 @@ def awaited_are_sound(partition: Partition) -> bool:
             return False
         if match.due <= partition.last_time:  # then it has been judged
             return False
-        if match.waits & ~program.judged:
+        if match.waits & ~program.judged or match.goings & ~(program.judged & program.bridged):
             return False
         for s in range(program.n_symbols):
             if not 0 <= match.ids[s] <= partition.rings[s].tail:

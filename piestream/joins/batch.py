@@ -520,6 +520,7 @@ def detect(
                     ended = apply_bridged(
                         partition, scratch, columns, time, mask, cursor.row, holds
                     )
+                    scratch.absent_changed |= scratch.resumed
                 elif awaits and scratch.waits:
                     ended = 0
                     scratch.n_items = 0

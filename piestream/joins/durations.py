@@ -29,11 +29,11 @@ def _has_allowed_count(partition: Partition, symbol: Symbol, slot: Slot, event: 
         return True
     if symbol.counter != NONE:
         event = partition[partition.program.counters[symbol.counter].before]
-    return _is_allowed_count(symbol, slot, event)
+    return is_allowed_count(symbol, slot, event)
 
 
 @kernel
-def _is_allowed_count(symbol: Symbol, slot: Slot, event: int) -> bool:
+def is_allowed_count(symbol: Symbol, slot: Slot, event: int) -> bool:
     """The same, where ``event`` is the number of one of the symbol's own events."""
     count = event - slot[symbol.first_event]
     at_most = symbol.at_most_events
@@ -69,7 +69,7 @@ def _fits_as_interrupted(symbol: Symbol, slot: Slot, end: int) -> bool:
     """Whether an interrupted interval fulfils its constraints if it has ended when it was."""
     if not _has_allowed_length(symbol, slot.start, end):
         return False
-    return symbol.first_event == NONE or _is_allowed_count(symbol, slot, BridgedSlot(slot).events)
+    return symbol.first_event == NONE or is_allowed_count(symbol, slot, BridgedSlot(slot).events)
 
 
 @kernel

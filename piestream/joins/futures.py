@@ -198,6 +198,36 @@ class Future(Record):
         self.differ(1, 0, 0, True)
 
     @method
+    def pass_before(self, time: int) -> None:
+        """Now is before a time: something goes on until then, or has ended."""
+        self.limit(_ORIGIN, _NOW, _clipped(time, self.now), True)
+
+    @method
+    def start_after(self, time: int) -> None:
+        """The absent interval, which has not begun, begins after a time."""
+        self.limit(_START, _ORIGIN, -_clipped(time, self.now), True)
+
+    @method
+    def start_behind_now(self, length: int) -> None:
+        """The absent interval, which has not begun, begins more than so much later than now."""
+        self.limit(_START, _NOW, -min(length, _FAR), True)
+
+    @method
+    def start_behind(self, number: int, length: int) -> None:
+        """It begins more than so much behind the end of an interval of the match."""
+        self.differ(0, FIRST_OF_MATCH + 2 * number + 1, -min(length, _FAR), True)
+
+    @method
+    def has_begun(self) -> bool:
+        """Whether the absent interval has."""
+        return self.variable_of()[0] == _ORIGIN
+
+    @method
+    def has_ended(self) -> bool:
+        """Whether it has, as far as this outlook goes."""
+        return self.variable_of()[1] == _ORIGIN
+
+    @method
     def relate(self, number: int, relations: int) -> None:
         """The absent interval has one of some relations, as flags, to one of the match.
 

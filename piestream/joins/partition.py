@@ -248,8 +248,9 @@ class Partition(Record):
         if self.program.absences_at != NONE:
             self[self.program.absences_at + _AWAITED_DUE] = INT64_MAX
             self[self.program.absences_at + _AWAITED_CREDIT] = 0
-            for s in range(self.program.n_symbols):
-                self[self.program.absences_at + _AWAITED_FIRST + s] = NONE
+            n_lists = self.program.n_symbols * (2 if self.program.bridged else 1)
+            for which in range(n_lists):
+                self[self.program.absences_at + _AWAITED_FIRST + which] = NONE
         self.used = 1
         self.due = INT64_MAX
         self.due_event = MOST_EVENTS

@@ -143,7 +143,7 @@ class Awaited(Record):
 
     due: int  # when one of them may be decided without an event
     credit: int  # how many of them may be looked at for those that are dead by now
-    first: Words  # by symbol: the first match that waits for its interval to end, or NONE
+    first: Words  # by list (awaited.py): the first match in it, or NONE
 
 
 class AwaitedMatch(Record):
@@ -152,7 +152,8 @@ class AwaitedMatch(Record):
     due: int  # when it may be decided without an event, or cannot be reported any more
     place: int  # in the heap
     waits: int  # symbols (as bits): it may be decided when the interval of one of them ends
-    ids: Words  # of its intervals, by symbol; behind them its links in the lists of the symbols
+    goings: int  # symbols (as bits) with BRIDGING: or when one of them begins, or goes on
+    ids: Words  # of its intervals, by symbol; behind them its links in the lists
 
 
 class Given(Record):

@@ -10,23 +10,33 @@ import numpy as np
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
-from piestream.compiled.records import Carried, Record, Words, kernel, method
+from piestream.compiled.records import kernel
 from piestream.intervals.ticks import minus, plus
 from piestream.joins.boxes import box_in
+from piestream.joins.durations import is_allowed_count
 from piestream.joins.futures import FIRST_OF_MATCH, N_RELATIONS, Future
+from piestream.joins.judged import (
+    CERTAIN,
+    IMPOSSIBLE,
+    Judged,
+    all_known,
+    fits,
+    may_always_come,
+    to_come_behind_all,
+)
 from piestream.joins.listed import is_held
 from piestream.joins.orders import BY_START
-from piestream.joins.partition import Partition
-from piestream.joins.records import Absence, AbsentPair, Distance, Symbol, Validity
+from piestream.joins.records import Absence, Distance, Symbol, Validity
 from piestream.joins.scratch import Scratch
-from piestream.joins.state_records import NO_MATCH, AwaitedMatch, Held, RowSlot, Slot
-from piestream.relations import ALLEN, Relation
+from piestream.joins.state_records import NO_MATCH, AwaitedMatch, BridgedSlot, Held, Slot
+from piestream.relations import ALLEN, ENDPOINT_ORDER, Relation
 
-__all__ = ["ABSENT", "UNDECIDED", "Judged", "judge"]
+__all__ = ["ABSENT", "UNDECIDED", "judge"]
 
 _RELATIONS = int(sum(ALLEN))
 _BEFORE = int(Relation.BEFORE)
 _AFTER = int(Relation.AFTER)
+_BEGINS_LATER = int(sum(r for r in ALLEN if ENDPOINT_ORDER[r].ts_ts > 0))
 #: How far ends of a closed input lie behind where they are shown, at most.
 _CLOSING = 2
 
@@ -38,44 +48,42 @@ ABSENT, UNDECIDED, PRESENT = range(3)
 _CERTAIN = INT64_MIN + 1
 
 
-class Judged(Record):
-    """A match whose absences are judged. (What it is lies nowhere.)"""
+@kernel
+def _in_outlook(judged: Judged, ended: int) -> Judged:
+    """The same where interrupted intervals of some symbols (as bits) have ended, and others go on."""
+    return Judged(
+        judged, judged.partition, judged.ids, judged.future, judged.now, judged.closes, ended
+    )
 
-    partition: Carried[Partition]
-    ids: Carried[Words]
-    future: Carried[Words]  # room for its bounds
-    now: Carried[int]  # the instant up to which everything is known
-    closes: Carried[bool]
 
-    @method
-    def slot(self, s: int) -> Slot:
-        """The interval of a symbol."""
-        return self.partition.ring(s).slot(self.ids[s])
+@kernel
+def _begin_bridged(judged: Judged, absence: Absence, future: Future) -> None:
+    """Write down what BRIDGING says of what is to come.
 
-    @method
-    def pair(self, absence: Absence, number: int) -> AbsentPair:
-        """What a group says of one of its intervals of the match."""
-        return self.partition.program.absent_pairs[absence.pair + number]
-
-    @method
-    def is_shown(self, end: int) -> bool:
-        """Whether an end is shown where it lies: not what ends because the input does."""
-        return not self.closes or end <= self.partition.last_time
-
-    @method
-    def future_with(self, absence: Absence, start: int, end: int) -> Future:
-        """The bounds for an interval of the absent symbol, of which an endpoint may be OPEN."""
-        future = Future(self.future, absence.pair_end - absence.pair, self.now)
-        is_row = self.partition.program.rows >> absence.symbol & 1 != 0  # announced with its end
-        future.place_absent(start, end, self.is_shown(start), is_row or self.is_shown(end))
-        for number in range(absence.pair_end - absence.pair):
-            s = self.pair(absence, number).symbol
-            slot = self.slot(s)
-            is_shown = self.is_shown(slot.end)
-            if self.partition.program.rows >> s & 1 and RowSlot(slot).announced:
-                is_shown = True
-            future.place_other(number, slot.start, slot.end, is_shown)
-        return future
+    What is interrupted goes on before its deadline. A run to come begins so far behind the one that has not
+    ended that it is no part of it.
+    """
+    partition = judged.partition
+    c = absence.symbol
+    bridging = partition.program.symbols[c].bridging
+    for number in range(absence.pair_end - absence.pair):
+        s = judged.pair(absence, number).symbol
+        slot = judged.slot(s)
+        since = judged.interrupted_since(s, slot)
+        if since != OPEN and not judged.ended >> s & 1:
+            future.pass_before(plus(since, partition.program.symbols[s].bridging))
+        is_same = absence.same >> s & 1 and bridging != NONE
+        if is_same and not future.has_begun() and judged.end_of(s, slot) == OPEN:
+            future.start_behind(number, bridging)
+    if bridging == NONE or not partition.mask >> c & 1:
+        return
+    since = judged.interrupted_since(c, judged.open_run(c))
+    if since == OPEN and not future.has_begun():
+        future.start_behind_now(bridging)
+    elif not future.has_begun():
+        future.start_after(plus(since, bridging))
+    elif since != OPEN and not future.has_ended():
+        future.pass_before(plus(since, bridging))
 
 
 @kernel
@@ -83,7 +91,11 @@ def _begin(judged: Judged, absence: Absence, future: Future) -> None:
     """Write down what is known of the absent interval."""
     symbol = judged.partition.program.symbols[absence.symbol]
     future.begin(absence.begins_known != 0)
-    if future.variable_of()[1]:  # one that has ended has an allowed length
+    if judged.partition.program.bridged:
+        _begin_bridged(judged, absence, future)
+    if (
+        symbol.bridging != NONE or not future.has_ended()
+    ):  # one that has ended has an allowed length
         if symbol.at_least != NONE:
             future.separate(0, 1, symbol.at_least, False, False)
         if symbol.at_most != NONE:
@@ -125,6 +137,9 @@ def _possible_until(judged: Judged, absence: Absence, start: int, end: int) -> i
     Of one that is not there neither endpoint is known.
     """
     n = absence.pair_end - absence.pair
+    is_to_come = start == OPEN and absence.begins_known and not judged.closes
+    if is_to_come and minus(_latest_start(judged, absence), _CLOSING) <= judged.now:
+        return INT64_MIN
     parts = judged.partition.program.absent_parts
     future = judged.future_with(absence, start, end)
     options_array = np.zeros(2 * n, np.int64)
@@ -173,10 +188,11 @@ def _is_certain(judged: Judged, absence: Absence, slot_id: int) -> bool:
     partition = judged.partition
     symbol = partition.program.symbols[absence.symbol]
     slot = partition.ring(absence.symbol).slot(slot_id)
-    future = judged.future_with(absence, slot.start, slot.end)
+    end = judged.end_of(absence.symbol, slot)
+    future = judged.future_with(absence, slot.start, end)
     if future.is_known():
         return True
-    if slot.end == OPEN:
+    if end == OPEN:
         if symbol.validity == Validity.AT_END:
             return False
         if not partition.is_valid_of_any(absence.symbol, slot_id):
@@ -242,10 +258,11 @@ def _earliest_end(judged: Judged, absence: Absence) -> int:
         slot = judged.slot(pair.symbol)
         if not pair.allowed & _BEFORE:
             earliest = max(earliest, slot.start)
+        now = min(judged.now, judged.interrupted_since(pair.symbol, slot))
         for distance_number in range(pair.distance, pair.distance_end):
             distance = judged.partition.program.distances[distance_number]
             if not _is_latest(distance):
-                earliest = max(earliest, _bound(distance, slot, judged.now))
+                earliest = max(earliest, _bound(distance, slot, now))
     return minus(earliest, _CLOSING)
 
 
@@ -256,7 +273,9 @@ def _latest_start(judged: Judged, absence: Absence) -> int:
     for number in range(absence.pair_end - absence.pair):
         pair = judged.pair(absence, number)
         slot = judged.slot(pair.symbol)
-        if not pair.allowed & _AFTER:
+        if not pair.allowed & _BEGINS_LATER:
+            latest = min(latest, slot.start)
+        elif not pair.allowed & _AFTER:
             latest = min(latest, slot.end)
         for distance_number in range(pair.distance, pair.distance_end):
             distance = judged.partition.program.distances[distance_number]
@@ -266,19 +285,69 @@ def _latest_start(judged: Judged, absence: Absence) -> int:
 
 
 @kernel
+def _has_count(judged: Judged, absence: Absence, slot: Slot) -> bool:
+    """Whether an interval of the absent symbol has enough events in this outlook, or may get them."""
+    symbol = judged.partition.program.symbols[absence.symbol]
+    if symbol.first_event == NONE or not judged.ended >> absence.symbol & 1:
+        return True
+    if judged.interrupted_since(absence.symbol, slot) == OPEN:
+        return True
+    return is_allowed_count(symbol, slot, BridgedSlot(slot).events)
+
+
+@kernel
 def _judge_one(judged: Judged, absence: Absence, slot_id: int, scratch: Scratch) -> int:
     """How long an interval of the absent symbol may satisfy the group; INT64_MIN: it cannot.
 
-    `_CERTAIN`: it does, or will.
+    `_CERTAIN`: it does, or will, in all outlooks.
     """
     scratch.visits += 1
     if _is_of_match(judged, absence, slot_id):
         return INT64_MIN
     slot = judged.partition.ring(absence.symbol).slot(slot_id)
-    latest = _possible_until(judged, absence, slot.start, slot.end)
-    if latest != INT64_MIN and _is_certain(judged, absence, slot_id):
-        return _CERTAIN
-    return latest
+    interrupted = judged.interrupted_of(absence)
+    if judged.interrupted_since(absence.symbol, slot) != OPEN:
+        interrupted |= 1 << absence.symbol
+    if not interrupted:
+        known = fits(judged, absence, slot.start, slot.end)
+        if known == IMPOSSIBLE:
+            return INT64_MIN
+        if known == CERTAIN and slot.end != OPEN:
+            return _CERTAIN
+    until = INT64_MIN
+    certain = True
+    ended = interrupted
+    while True:
+        outlook = _in_outlook(judged, ended)
+        latest = INT64_MIN
+        if _has_count(outlook, absence, slot):
+            end = outlook.end_of(absence.symbol, slot)
+            latest = _possible_until(outlook, absence, slot.start, end)
+        until = max(until, latest)
+        certain = certain and latest != INT64_MIN and _is_certain(outlook, absence, slot_id)
+        if not ended:
+            return _CERTAIN if certain else until
+        ended = (ended - 1) & interrupted
+
+
+@kernel
+def _judge_to_come(judged: Judged, absence: Absence) -> int:
+    """How long an interval of the absent symbol that has not begun may satisfy the group; as of one."""
+    is_plain = absence.begins_known and not judged.partition.program.bridged
+    if is_plain and all_known(judged, absence):
+        is_known, until = to_come_behind_all(judged, absence)
+        if is_known:
+            return until
+    elif is_plain and not judged.closes and may_always_come(judged, absence):
+        return INT64_MAX
+    interrupted = judged.interrupted_of(absence)
+    until = INT64_MIN
+    ended = interrupted
+    while True:
+        until = max(until, _possible_until(_in_outlook(judged, ended), absence, OPEN, OPEN))
+        if not ended:
+            return until
+        ended = (ended - 1) & interrupted
 
 
 @kernel
@@ -323,7 +392,7 @@ def _judge_group(judged: Judged, absence: Absence, scratch: Scratch) -> tuple[in
     """
     partition = judged.partition
     scratch.visits += 1
-    to_come = _possible_until(judged, absence, OPEN, OPEN)
+    to_come = _judge_to_come(judged, absence)
     until = INT64_MIN
     if partition.rings[absence.symbol].capacity:
         if partition.program.rows >> absence.symbol & 1:
@@ -338,14 +407,24 @@ def _judge_group(judged: Judged, absence: Absence, scratch: Scratch) -> tuple[in
 
 
 @kernel
-def _open_of(judged: Judged, absence: Absence, is_to_come: bool) -> int:
-    """The symbols (as bits) of a group whose intervals' ends may decide it."""
-    symbols = 0
+def _wait_for(judged: Judged, absence: Absence, is_to_come: bool, match: AwaitedMatch) -> None:
+    """Note which symbols' intervals may decide a group by ending, and which by beginning or going on."""
+    partition = judged.partition
+    c = 1 << absence.symbol
+    match.waits = 0 if is_to_come else c
+    match.goings = judged.interrupted_of(absence)
     for number in range(absence.pair_end - absence.pair):
         s = judged.pair(absence, number).symbol
         if judged.slot(s).end == OPEN:
-            symbols |= 1 << s
-    return symbols if is_to_come else symbols | 1 << absence.symbol
+            match.waits |= 1 << s
+    if partition.program.bridged & c:
+        is_open = partition.mask & c != 0
+        holds = is_open
+        if is_open:
+            since = judged.interrupted_since(absence.symbol, judged.open_run(absence.symbol))
+            holds = since == OPEN
+        if not holds and (is_to_come or is_open):
+            match.goings |= c
 
 
 @kernel
@@ -374,6 +453,7 @@ def judge(judged: Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -> 
     verdict = ABSENT
     match.due = INT64_MIN
     match.waits = 0
+    match.goings = 0
     waits_for_one_to_come = False
     for number in range(program.n_absences):
         absence = program.absences[number]
@@ -384,7 +464,7 @@ def judge(judged: Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -> 
             continue
         if is_to_come > waits_for_one_to_come or until > match.due:
             match.due = until
-            match.waits = _open_of(judged, absence, is_to_come)
+            _wait_for(judged, absence, is_to_come, match)
         waits_for_one_to_come = is_to_come
         verdict = UNDECIDED
     match.due = min(match.due, plus(last, 1))

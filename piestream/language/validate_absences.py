@@ -166,12 +166,20 @@ def _report_beside(validation: Validation) -> None:
     if any(stream.is_sequenced for stream in draft.streams):
         message = "NOT (…) cannot be combined yet with events of one time"
         validation.report(place, message, "leave what stands behind the time in ORDER BY out")
-    for spec in draft.symbols:
+    if len(draft.streams) > 1:
+        _report_bridged(validation)
+
+
+def _report_bridged(validation: Validation) -> None:
+    """Report BRIDGING, which a NOT takes over one stream only."""
+    for spec in validation.draft.symbols:
         if spec.bridging is not None:
-            where = ("bridging", spec.name)
-            message = "BRIDGING cannot be combined yet with NOT (…)"
-            hint = "leave one of them out"
-            validation.report_at(where if where in draft.spans else ("pattern",), message, hint)
+            place = ("bridging", spec.name)
+            message = "BRIDGING cannot be combined yet with NOT (…) over several streams"
+            hint = "leave one of them out, or write a query over one stream"
+            validation.report_at(
+                place if place in validation.draft.spans else ("pattern",), message, hint
+            )
 
 
 def report_needless(

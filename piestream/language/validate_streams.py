@@ -31,11 +31,6 @@ def validate_streams(validation: Validation) -> None:
         _validate_sequence(validation, number, stream)
         if stream.query is not None:
             _validate_partition(validation, stream)
-            if stream.query.absences:
-                message = (
-                    f"the query {stream.name} has a NOT (…) and cannot be a stream of another yet"
-                )
-                validation.report(stream.span, message)
             if stream.query.rows is not None:
                 _validate_row_pattern(validation, stream, stream.query)
     _validate_units(validation)

@@ -50,7 +50,7 @@ def awaited_words(draft: ProgramDraft) -> int:
     """How many words a partition has for its matches that are awaited."""
     if not draft.absences:
         return 0
-    return state_records.Awaited.offset("first") + len(draft.symbols)
+    return state_records.Awaited.offset("first") + _n_lists(draft)
 
 
 def absence_fields(draft: ProgramDraft, at: int) -> dict[str, Any]:
@@ -64,9 +64,16 @@ def absence_fields(draft: ProgramDraft, at: int) -> dict[str, Any]:
         "absent_parts": draft.absent_parts,
         "absences_at": at if draft.absences else NONE,
         "awaited_ring": draft.n_rings - 2 if draft.absences else NONE,
-        "awaited_width": state_records.AwaitedMatch.offset("ids") + 3 * len(draft.symbols),
+        "awaited_width": state_records.AwaitedMatch.offset("ids")
+        + len(draft.symbols)
+        + 2 * _n_lists(draft),
         "judged": bits_word(
             {pair[records.AbsentPair.offset("symbol")] for pair in draft.absent_pairs}
             | draft.absent
         ),
     }
+
+
+def _n_lists(draft: ProgramDraft) -> int:
+    """How many lists a match may be in that is awaited (`awaited.AwaitedStore`)."""
+    return len(draft.symbols) * (2 if draft.bridged else 1)

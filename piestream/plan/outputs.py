@@ -397,7 +397,8 @@ def report_columns(
 
 def match_bounds(query: Query, time: TimeColumn) -> tuple[Output, ...]:
     """Where a match lies, as the row of a stream of intervals: from its start to its end."""
-    symbols = tuple(range(len(query.symbols)))
+    present = set(query.present)
+    symbols = tuple(s for s, symbol in enumerate(query.symbols) if symbol in present)
     known = (ReportTime(MATCH_KNOWN, time.dtype, time),) if query.is_known_late else ()
     return (
         MatchBound(MATCH_START, time.dtype, time, symbols, "ts"),

@@ -1,0 +1,205 @@
+"""A match whose absences are judged, and what can be said of them without a system of bounds.
+
+That is so where all endpoints are known, and of an interval to come where those of the match are: most are
+of these kinds, and a comparison or two decides them.
+"""
+
+from __future__ import annotations
+
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, OPEN
+from piestream.compiled.records import Carried, Record, Words, kernel, method
+from piestream.intervals.ticks import minus, plus
+from piestream.joins.futures import Future
+from piestream.joins.partition import Partition
+from piestream.joins.partners import relations_now
+from piestream.joins.records import Absence, AbsentPair, Distance
+from piestream.joins.state_records import BridgedSlot, RowSlot, Slot
+from piestream.relations import Relation
+
+__all__ = [
+    "CERTAIN",
+    "IMPOSSIBLE",
+    "Judged",
+    "all_known",
+    "fits",
+    "may_always_come",
+    "to_come_behind_all",
+]
+
+_AFTER = int(Relation.AFTER)
+
+#: What is known of an interval: it does not satisfy a group; it may, or may not; it does.
+IMPOSSIBLE, MAY_BE, CERTAIN = range(3)
+
+
+class Judged(Record):
+    """A match whose absences are judged. (What it is lies nowhere.)"""
+
+    partition: Carried[Partition]
+    ids: Carried[Words]
+    future: Carried[Words]  # room for its bounds
+    now: Carried[int]  # the instant up to which everything is known
+    closes: Carried[bool]
+    ended: Carried[int]  # symbols (as bits) whose intervals have ended if they are interrupted
+
+    @method
+    def slot(self, s: int) -> Slot:
+        """The interval of a symbol."""
+        return self.partition.ring(s).slot(self.ids[s])
+
+    @method
+    def pair(self, absence: Absence, number: int) -> AbsentPair:
+        """What a group says of one of its intervals of the match."""
+        return self.partition.program.absent_pairs[absence.pair + number]
+
+    @method
+    def interrupted_since(self, s: int, slot: Slot) -> int:
+        """Since when an interval may have ended (BRIDGING); OPEN if it has, or its predicate holds."""
+        if slot.end == OPEN and self.partition.program.bridged >> s & 1:
+            return BridgedSlot(slot).since
+        return OPEN
+
+    @method
+    def end_of(self, s: int, slot: Slot) -> int:
+        """Where an interval ends in this outlook, or OPEN."""
+        if self.ended >> s & 1:
+            return min(slot.end, self.interrupted_since(s, slot))
+        return slot.end
+
+    @method
+    def open_run(self, s: int) -> Slot:
+        """The run of a symbol that has not ended: there must be one."""
+        return self.partition.ring(s).latest()
+
+    @method
+    def interrupted_of(self, absence: Absence) -> int:
+        """The symbols (as bits) of a group whose intervals of the match are interrupted."""
+        symbols = 0
+        if self.partition.program.bridged:
+            for number in range(absence.pair_end - absence.pair):
+                s = self.pair(absence, number).symbol
+                if self.interrupted_since(s, self.slot(s)) != OPEN:
+                    symbols |= 1 << s
+        return symbols
+
+    @method
+    def is_shown(self, end: int) -> bool:
+        """Whether an end is shown where it lies: not what ends because the input does."""
+        return not self.closes or end <= self.partition.last_time
+
+    @method
+    def future_with(self, absence: Absence, start: int, end: int) -> Future:
+        """The bounds for an interval of the absent symbol, of which an endpoint may be OPEN."""
+        future = Future(self.future, absence.pair_end - absence.pair, self.now)
+        is_row = self.partition.program.rows >> absence.symbol & 1 != 0  # announced with its end
+        future.place_absent(start, end, self.is_shown(start), is_row or self.is_shown(end))
+        for number in range(absence.pair_end - absence.pair):
+            s = self.pair(absence, number).symbol
+            slot = self.slot(s)
+            end = self.end_of(s, slot)
+            is_shown = self.is_shown(end)
+            if self.partition.program.rows >> s & 1 and RowSlot(slot).announced:
+                is_shown = True
+            future.place_other(number, slot.start, end, is_shown)
+        return future
+
+
+@kernel
+def all_known(judged: Judged, absence: Absence) -> bool:
+    """Whether all ends of the match are known that a group speaks of, and shown where they lie."""
+    if judged.closes:
+        return False
+    for number in range(absence.pair_end - absence.pair):
+        if judged.slot(judged.pair(absence, number).symbol).end == OPEN:
+            return False
+    return True
+
+
+@kernel
+def _distance_known(distance: Distance, start: int, end: int, other: Slot) -> int:
+    """What is known of a distance between two intervals."""
+    absent = 0 if distance.side == 0 else 1
+    mine = end if distance.ends[absent] else start
+    theirs = other.end if distance.ends[1 - absent] else other.start
+    if mine == OPEN or theirs == OPEN:
+        return MAY_BE
+    until = mine if absent == 0 else theirs
+    bound = plus(theirs if absent == 0 else mine, distance.length)
+    if until == bound:
+        return IMPOSSIBLE if distance.is_strict else CERTAIN
+    return CERTAIN if (until < bound) == (distance.is_upper != 0) else IMPOSSIBLE
+
+
+@kernel
+def fits(judged: Judged, absence: Absence, start: int, end: int) -> int:
+    """Whether an interval satisfies a group, by each of its parts alone, as far as ends are known."""
+    if judged.closes:
+        return MAY_BE
+    found = CERTAIN
+    for number in range(absence.pair_end - absence.pair):
+        pair = judged.pair(absence, number)
+        other = judged.slot(pair.symbol)
+        possible = relations_now(start, end, other.start, other.end, judged.now)
+        if not possible & pair.allowed:
+            return IMPOSSIBLE
+        if possible & ~pair.allowed:
+            found = MAY_BE
+        for number_of_distance in range(pair.distance, pair.distance_end):
+            distance = judged.partition.program.distances[number_of_distance]
+            known = _distance_known(distance, start, end, other)
+            if known == IMPOSSIBLE:
+                return IMPOSSIBLE
+            found = min(found, known)
+    return found
+
+
+@kernel
+def to_come_behind_all(judged: Judged, absence: Absence) -> tuple[bool, int]:
+    """How long an interval to come may satisfy a group, if its start alone says that.
+
+    So it is where all intervals of the match have ended, and no distance is to the end of the one to come.
+    Gives whether it is, and as `verdicts.judge` has it how long.
+    """
+    latest = INT64_MAX
+    earliest = INT64_MIN
+    for number in range(absence.pair_end - absence.pair):
+        pair = judged.pair(absence, number)
+        other = judged.slot(pair.symbol)
+        if other.end > judged.now:
+            return False, INT64_MIN
+        if not pair.allowed & _AFTER:
+            return True, INT64_MIN
+        for distance_number in range(pair.distance, pair.distance_end):
+            distance = judged.partition.program.distances[distance_number]
+            absent = 0 if distance.side == 0 else 1
+            if distance.ends[absent] or distance.is_strict:
+                return False, INT64_MIN
+            at = other.end if distance.ends[1 - absent] else other.start
+            length = distance.length
+            bound = plus(at, length) if absent == 0 else minus(at, length)
+            if (absent == 0) == (distance.is_upper != 0):
+                latest = min(latest, bound)
+            else:
+                earliest = max(earliest, bound)
+    if latest <= judged.now or earliest > latest:
+        return True, INT64_MIN
+    return True, latest
+
+
+@kernel
+def may_always_come(judged: Judged, absence: Absence) -> bool:
+    """Whether an interval to come may satisfy a group for as long as one of the match is open, by its start alone.
+
+    So it is where all that is said is that it begins behind the end of that one, and how soon at most.
+    """
+    pair = judged.pair(absence, 0)
+    if absence.pair_end - absence.pair > 1 or not pair.allowed & _AFTER:
+        return False
+    if judged.slot(pair.symbol).end != OPEN:
+        return False
+    for number in range(pair.distance, pair.distance_end):
+        distance = judged.partition.program.distances[number]
+        between = distance.side == 0 and distance.ends[0] == 0 and distance.ends[1] == 1
+        if not between or not distance.is_upper or not distance.length:
+            return False
+    return True
