@@ -57,8 +57,8 @@ def disagreement(seed: int, engine: str) -> str | None:
     """What an engine says of a seed otherwise than the oracle; at the end what is open may be closed."""
     drawn, rng = mixed(seed), Random(f"{seed} {engine}")
     at_end = rng.choice(("open", "close"))
-    if engine.startswith("event") and drawn.clock.kind == "ns":
-        at_end = "open"  # a tick later than an event is no datetime of Python
+    if engine.startswith("event") and drawn.clock.kind in ("ns", "ms"):
+        at_end = "open"  # a tick later than an event: Python's datetimes have ticks of their own
     try:
         query = parse(drawn.text())
         if engine == "frame":

@@ -355,7 +355,7 @@ def absent_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
         try:
             if "silences" in kinds:
                 others = tuple(kind for kind in kinds if kind != "silences") or ("events",)
-                drawn = _with_silences(rng, base, others)
+                drawn = _with_silences(rng, base, others, is_absent=True)
             else:
                 drawn = _apart(rng, base, kinds)
             if drawn is None or not drawn.absences:
@@ -403,8 +403,13 @@ def silence_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
             continue
 
 
-def _with_silences(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScenario | None:
-    """A scenario whose rows have larger gaps, of which some symbols are the silences."""
+def _with_silences(
+    rng: Random, base: Scenario, kinds: tuple[str, ...], is_absent: bool = False
+) -> CombinedScenario | None:
+    """A scenario whose rows have larger gaps, of which some symbols are the silences.
+
+    Those that are absent only where that is said.
+    """
     if len(base.definitions) > 4 or len(base.rows) > 25:
         return None
     drawn = _apart(rng, base, kinds) if rng.random() < 0.6 else _alone(rng, base)
@@ -413,9 +418,9 @@ def _with_silences(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> Combi
         return None
     definitions = list(drawn.definitions)
     lengths = [rng.choice((1, 1, 2, 3, 4)) for _ in range(2)]
-    present = [at for at, (_, one) in enumerate(definitions) if one.name in drawn.symbols]
-    count = min(len(present), rng.choice((1, 1, 1, 2)))
-    for place in rng.sample(present, count):
+    may_be = [at for at, (_, d) in enumerate(definitions) if is_absent or d.name in drawn.symbols]
+    count = min(len(may_be), rng.choice((1, 1, 1, 2)))
+    for place in rng.sample(may_be, count):
         _, definition = definitions[place]
         length = rng.choice(lengths)
         least, most = definition.at_least, definition.at_most

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -69,6 +69,7 @@ def smaller(drawn: CombinedScenario) -> Iterator[CombinedScenario]:
         for fewer in _smaller_stream(stream):
             yield _with_stream(drawn, at, fewer)
     yield from _with_fewer_symbols(drawn)
+    yield from _with_fewer_absences(drawn)
     yield from _with_looser_pattern(drawn)
     for k in range(len(drawn.returns)):
         yield drawn.having(returns=drawn.returns[:k] + drawn.returns[k + 1 :])
@@ -114,32 +115,54 @@ def _smaller_stream(stream: StreamSpec) -> Iterator[StreamSpec]:
 
 
 def _with_fewer_symbols(drawn: CombinedScenario) -> Iterator[CombinedScenario]:
-    for k, (absent, _) in enumerate(drawn.absences):
-        yield drawn.having(
-            definitions=tuple(one for one in drawn.definitions if one[1].name != absent),
-            absences=drawn.absences[:k] + drawn.absences[k + 1 :],
-        )
     for gone in drawn.symbols if len(drawn.symbols) > 1 else ():
-        if any(gone in (c.x, c.y) for _, clauses in drawn.absences for c in clauses):
-            continue
-        rest = [(number, d) for number, d in drawn.definitions if d.name != gone]
-        where = drawn.where
-        items = () if where is None else where(drawn.clock).items
-        once_per = tuple(name for name in drawn.limits.once_per if name != gone)
         clauses = tuple(c for c in drawn.clauses if gone not in (c.x, c.y))
         left = [name for name in drawn.symbols if name != gone]
         if not _connected(left, [(c.x, c.y) for c in clauses]):
             continue
-        read = sorted({number for number, _ in rest})
-        yield drawn.having(
-            streams=tuple(drawn.streams[number] for number in read),
-            definitions=tuple((read.index(number), d) for number, d in rest),
+        absences = [
+            (name, tuple(c for c in group if gone not in (c.x, c.y)))
+            for name, group in drawn.absences
+        ]
+        where = drawn.where
+        items = () if where is None else where(drawn.clock).items
+        once_per = tuple(name for name in drawn.limits.once_per if name != gone)
+        kept = drawn.having(
             clauses=clauses,
+            absences=tuple((name, group) for name, group in absences if group),
             returns=tuple(item for item in drawn.returns if gone not in _symbols_of(item)),
             where=None if any(gone in _symbols_of(item) for item in items) else where,
             limits=replace(drawn.limits, once_per=once_per),
             **windows_without(gone, drawn.within, drawn.windows),
         )
+        yield _without(kept, {gone, *(name for name, group in absences if not group)})
+
+
+def _with_fewer_absences(drawn: CombinedScenario) -> Iterator[CombinedScenario]:
+    """Without a NOT, or with one that says less."""
+    for k, (name, group) in enumerate(drawn.absences):
+        before, after = drawn.absences[:k], drawn.absences[k + 1 :]
+        yield _without(drawn.having(absences=(*before, *after)), {name})
+        for n, clause in enumerate(group):
+            smaller_groups = [(*group[:n], *group[n + 1 :])]
+            for one in clause.names if len(clause.names) > 1 else ():
+                fewer = replace(
+                    clause, names=tuple(other for other in clause.names if other != one)
+                )
+                smaller_groups.append((*group[:n], fewer, *group[n + 1 :]))
+            for fewer_clauses in smaller_groups:
+                if fewer_clauses:
+                    yield drawn.having(absences=(*before, (name, fewer_clauses), *after))
+
+
+def _without(drawn: CombinedScenario, gone: Collection[str]) -> CombinedScenario:
+    """A scenario without the definitions of some symbols, and the streams that only they read."""
+    rest = [(number, d) for number, d in drawn.definitions if d.name not in gone]
+    read = sorted({number for number, _ in rest})
+    return drawn.having(
+        streams=tuple(drawn.streams[number] for number in read),
+        definitions=tuple((read.index(number), d) for number, d in rest),
+    )
 
 
 def _with_looser_pattern(drawn: CombinedScenario) -> Iterator[CombinedScenario]:

@@ -116,6 +116,32 @@ def test_a_duration_is_judged_by_the_end_that_is_given() -> None:
         assert len(query.run(frame, at_end="close")) == found, bound
 
 
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        # both are open at the last event
+        ("b.te - a.ts = 6", 1),
+        ("b.te - a.ts < 6", 0),
+        ("b.te - a.ts > 6", 0),
+        ("b.te - a.ts <= 6 AND a overlaps; contains b", 1),
+        # c has ended there
+        ("b.te - c.ts <= 6", 1),
+        ("b.te - c.ts < 6", 0),
+        ("c.te - b.ts <= 1 AND b.te - c.ts <= 6 AND c overlaps b", 1),
+    ],
+)
+def test_a_distance_is_judged_by_the_end_that_is_given(pattern: str, found: int) -> None:
+    """An end is later than the last event as long as another one can come, and then is at its time."""
+    predicates = {"a": "x > 0", "b": "y > 0", "c": "z > 0"}
+    symbols = ", ".join(f"{s} AS {p}" for s, p in predicates.items() if f"{s}." in pattern)
+    query = ps.query(_COMPLETE.format(symbols, pattern))
+    frame = _frame(t=[1, 6, 7], x=[1, 1, 1], y=[0, 1, 1], z=[1, 1, 0])
+    assert len(query.run(frame, at_end="close")) == found
+    session = query.open()
+    given = len(session.push(frame)) + len(session.close(at_end="close"))
+    assert given == found
+
+
 def test_what_max_gap_ended_is_not_ended_again() -> None:
     query = ps.query(
         "FROM s PARTITION BY k ORDER BY t MAX GAP 5 DEFINE a AS x > 0 PATTERN a WITHIN 99 "

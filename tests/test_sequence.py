@@ -410,6 +410,50 @@ def test_what_is_apart_from_a_bridged_run_is_told_by_instants() -> None:
     ]
 
 
+# Intervals that come ready-made
+
+
+def test_an_end_that_is_long_to_come_finds_its_interval() -> None:
+    query = ps.query(
+        "FROM s ORDER BY t, q WITH halts FROM b TO e KNOWN AT START DEFINE a AS s.x, halt AS halts "
+        "PATTERN a during halt WITHIN 5 EMIT ON BOTH RETURN a.ts, halt.te"
+    )
+    session = query.open()
+    session.push({"b": 0, "e": 50}, stream="halts")
+    found = []
+    for at in range(60):
+        for q in range(2):
+            found += session.push({"t": at, "q": q, "x": (at, q) == (1, 0)}, stream="s")
+        if at == 40:
+            session = query.open(state=session.snapshot())
+    rows = [tuple(row.values()) for row in found + session.close()]
+    assert rows == [(1, "trigger", 1, 50), (50, "completion", 1, 50)]
+
+
+def test_times_have_to_lie_where_instants_can_be_numbered() -> None:
+    query = ps.query(
+        "FROM s ORDER BY t, q WITH halts FROM b TO e DEFINE a AS s.x, halt AS halts "
+        "PATTERN a during halt WITHIN 5"
+    )
+    events, halts = (
+        pl.DataFrame({"t": [1], "q": [1], "x": [True]}),
+        pl.DataFrame({"b": [0], "e": [2]}),
+    )
+    session = query.open()
+    assert session.push(events, stream="s").is_empty()
+    assert session.push(halts, stream="halts").is_empty()
+    far = pl.lit(1 << 62)
+    for given, name in (
+        (halts.with_columns(e=far), "halts"),
+        (halts.with_columns(b=-far), "halts"),
+        (events.with_columns(t=far), "s"),
+    ):
+        with pytest.raises(ps.TimeError, match="times lie within"):
+            session.push(given, stream=name)
+    later = pl.DataFrame({"t": [3], "q": [1], "x": [True]})
+    assert session.push(later, stream="s").is_empty()
+
+
 # What looks into rows
 
 

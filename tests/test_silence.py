@@ -317,7 +317,7 @@ def test_the_laws_for_users_hold() -> None:
     rng = Random(7)
     rows = _events(*((rng.choice("xy"), 3 * n, rng.random() < 0.4) for n in range(60)))
     assert_survives_restoring(query, rows)
-    with pytest.raises(ValueError, match="without MAX GAP, SILENCE and NOT"):
+    with pytest.raises(ValueError, match="without MAX GAP, SILENCE, NOT and BRIDGING"):
         assert_partitions_are_independent(query, rows)
 
 

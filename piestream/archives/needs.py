@@ -33,6 +33,7 @@ class Needs:
     firsts: Words
     starts: Words  # of their cores
     bounds: Words  # from which time on all rows before the cores are needed
+    n_pages: int = 1  # of the pages that may have a row so many are given, the latest ones
 
     @cached_property
     def _horizons(self) -> Words:
@@ -43,7 +44,7 @@ class Needs:
         return np.maximum(self.bounds, later(self.firsts, -gap))
 
     def missing_pages(self, unread: Flags) -> Flags:
-        """Of each partition of which rows may be missing the latest page that may have one."""
+        """Of each partition of which rows may be missing the latest pages that may have one."""
         found = np.zeros(len(self.pages), np.bool_)
         pages = np.flatnonzero(unread)
         if not len(pages) or not len(self.starts):
@@ -103,13 +104,13 @@ class Needs:
             may_have[is_own] &= there[pages]
 
     def _of_pairs(self, needs: Words, pages: Words) -> Flags:
-        """The latest page of each need among pairs of both, if it may have what is missing."""
+        """The latest pages of each need among pairs of both, if they may have what is missing."""
         firsts, lasts = self.page_times
         may = (firsts[pages] < self.starts[needs]) & (lasts[pages] >= self._horizons[needs])
         needs, pages = needs[may], pages[may]
         found = np.zeros(len(self.pages), np.bool_)
         order = np.lexsort((lasts[pages], needs))
         needs, pages = needs[order], pages[order]
-        latest = np.append(needs[1:] != needs[:-1], True) if len(needs) else np.zeros(0, np.bool_)
-        found[pages[latest]] = True
+        behind = np.searchsorted(needs, needs, "right") - np.arange(len(needs))
+        found[pages[behind <= self.n_pages]] = True
         return found

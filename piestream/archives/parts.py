@@ -53,7 +53,7 @@ class Part:
 
     def spans(self, number: int, window: int) -> Spans:
         """The times at which one of its predicates allows a report."""
-        can_hold = self.verdicts[number].can_hold
+        can_hold = self.verdicts[number].can_start
         if not can_hold.any():
             return Spans(np.zeros(0, np.int64), np.zeros(0, np.int64))
         return Spans.of(self.times[0][can_hold], later(self.times[1], window)[can_hold])

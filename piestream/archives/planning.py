@@ -73,7 +73,7 @@ class ArchivePlan:
         cores = cores_of(holds, earliest, *times, reach, self.ranges)
         cores = self._closer(found, holds, earliest, cores)
         wanted = self.wanted(cores) & ~self.decoder.is_quiet
-        if self.is_together and self.pages.rows[wanted].sum() > costs.MOST_TOGETHER:
+        if self.is_one_batch and self.pages.rows[wanted].sum() > costs.MOST_TOGETHER:
             return
         if costs.is_worth_it(self.pages, wanted):
             self.cores = cores
@@ -129,6 +129,11 @@ class ArchivePlan:
         """Whether what was given in one core counts in another: then a partition is one."""
         return bool(self.query.limits) or self.query.rows is not None
 
+    @property
+    def is_one_batch(self) -> bool:
+        """Whether all cores are worked on together."""
+        return self.is_together or (self.reach is not None and bool(self.reach.latches))
+
     def _lists_keys(self) -> bool:
         """Whether it is known of all pages which partitions have rows there."""
         keys, table = self.query.partition_by, self.pages.table
@@ -145,13 +150,13 @@ class ArchivePlan:
             return None
         distinct = list(dict.fromkeys(symbol.predicate for symbol in self.query.symbols))
         chosen = {distinct.index(symbol.predicate) for symbol in earliest_symbols(self.query)}
-        return [found[number].can_hold for number in sorted(chosen)]
+        return [found[number].can_start for number in sorted(chosen)]
 
     def _needed_pages(self, found: Sequence[Verdict]) -> list[Flags]:
         """Sets of pages of each of which every match has a row, or the start of an interval."""
         distinct = dict.fromkeys(symbol.predicate for symbol in self.query.symbols)
         can_hold = {
-            predicate: verdict.can_hold for predicate, verdict in zip(distinct, found, strict=True)
+            predicate: verdict.can_start for predicate, verdict in zip(distinct, found, strict=True)
         }
         if self.query.rows is None:
             present = dict.fromkeys(symbol.predicate for symbol in self.query.present)
@@ -167,7 +172,7 @@ class ArchivePlan:
     def batches(self) -> Iterator[list[Core]]:
         """Cores that are read together."""
         assert self.cores is not None
-        if self.is_together:
+        if self.is_one_batch:
             yield from [self.cores] if self.cores else []
             return
         selection = self.selection()

@@ -13,6 +13,7 @@ from piestream.language.options import RunOptions
 from piestream.language.parts import Constraint, Emit, Source, Symbol
 from piestream.language.windows import all_windows
 from piestream.plan.binding import Binding, query_ticks
+from piestream.plan.past import PastColumn
 from piestream.plan.program import Ticks
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "earliest_symbols",
     "has_only",
     "is_local",
+    "latches_of",
     "may_close",
     "past_of",
     "reach_of",
@@ -47,6 +49,8 @@ class Reach:
     reads_the_past: bool
     is_bridged: bool = False
     absent: int = 0  # so long before a report what is absent may lie, as far as it counts
+    #: The rows that decide whether UNTIL is true lie as far back as they may.
+    latches: tuple[PastColumn, ...] = ()
 
     @property
     def needs_last(self) -> bool:
@@ -107,7 +111,8 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
         options = replace(options, at_end="open")
     if query.is_combined or not is_local(once, options):
         return None
-    past = past_of([column.node for column in binding.past])
+    latches = latches_of(binding, options)
+    past = past_of([column.node for column in binding.past if column not in latches])
     if past is None:
         return None
     rows, length = past
@@ -121,7 +126,13 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
         return None
     window, absent = lengths
     found = Reach(
-        window, 1 + rows, length, ticks.max_gap, bool(binding.past), absent=absent
+        window,
+        1 + rows,
+        length,
+        ticks.max_gap,
+        bool(binding.past),
+        absent=absent,
+        latches=latches,
     ).with_bridges(ticks)
     return None if found.back > MOST_TICKS else found
 
@@ -153,6 +164,25 @@ def absent_reach(query: Query, ticks: Ticks) -> int | None:
             length for length in (ticks.at_least[s], ticks.at_most[s]) if length is not None
         ]
     return max(kept) + max(lengths, default=0) + 1 if kept else 0
+
+
+def latches_of(binding: Binding, options: RunOptions) -> tuple[PastColumn, ...]:
+    """What predicates say with UNTIL, as far as single rows decide it.
+
+    Not where a silence ends it, where one of two rows does not count, and where it reads earlier rows itself.
+    """
+    query = binding.query
+    has_gap = any(stream.max_gap is not None for stream in query.streams)
+    if has_gap or query.rows is not None or options.ties != "error":
+        return ()
+    read = {id(child) for column in binding.past for child in children(column.node)}
+    return tuple(
+        column
+        for column in binding.past
+        if isinstance(column.node, Until)
+        and id(column.node) not in read
+        and _needed(column.node.start) == _needed(column.node.stop) == (0, 0)
+    )
 
 
 def may_close(query: Query) -> bool:

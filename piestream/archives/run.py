@@ -18,7 +18,7 @@ from piestream.archives.cores import Core
 from piestream.archives.durable import missing_files_told
 from piestream.archives.matching import found_apart, found_completed, found_in
 from piestream.archives.planning import ArchivePlan
-from piestream.archives.selection import Selection
+from piestream.archives.selection import Selection, TooFarError
 from piestream.archives.source import ArchiveSource, directory_archive
 from piestream.engine.statistics import Statistics
 from piestream.errors import OrderError, ResultWarning, TieError
@@ -85,6 +85,13 @@ class ArchiveRun:
         if self.plan.query.emit is Emit.BOTH:
             yield from self._completed()
             return
+        try:
+            yield from self._batches()
+        except TooFarError:
+            yield from self._all()
+
+    def _batches(self) -> Iterator[pl.DataFrame]:
+        """What is found in the cores, batch by batch."""
         for cores in self.plan.batches():
             selection = self.plan.selection()
             n_rows, found = self._of_cores(selection, cores)
@@ -112,16 +119,23 @@ class ArchiveRun:
 
     def _completed(self) -> Iterator[pl.DataFrame]:
         """The rows of EMIT ON BOTH."""
-        found = found_completed(self.plan, self.options)
+        try:
+            found = found_completed(self.plan, self.options)
+        except TooFarError:
+            found = None
         if found is None:
-            self.source.time = self.binding.time.name
-            work = FileRun(self.plan.query, self.source, replace(self.options, limit=None))
-            yield from work.results()
-            self.read_rows, self.statistics = self.source.done, work.stream.statistics
+            yield from self._all()
             return
         rows, self.read_rows = found
         self.statistics = replace(self.statistics, events=self.read_rows, matches=len(rows))
         yield rows
+
+    def _all(self) -> Iterator[pl.DataFrame]:
+        """What is found in all rows, where that has turned out to be better."""
+        self.source.time = self.binding.time.name
+        work = FileRun(self.plan.query, self.source, replace(self.options, limit=None))
+        yield from work.results()
+        self.read_rows, self.statistics = self.source.done, work.stream.statistics
 
 
 #: So often a run begins anew if others have replaced files since the archive was looked at.

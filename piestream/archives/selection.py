@@ -10,31 +10,40 @@ predicates that read earlier rows, these are too. A run that began before the wi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 
+from piestream.archives import costs
 from piestream.archives.cores import Core, Flags, KeyRanges, later
 from piestream.archives.decoding import SEEN, Decoder
 from piestream.archives.needs import Needs
 from piestream.archives.pages import Words
 from piestream.archives.reach import Reach
 from piestream.archives.statistics import KEYS
+from piestream.archives.verdicts import may_decide
 from piestream.compiled.constants import INT64_MIN
 from piestream.engine.memories import OrderedRows
 from piestream.engine.past import PastValues, with_past
 from piestream.engine.projection import KEY, PREDICATE, RAW, SEQUENCE, TIME
 from piestream.expressions.columns import columns_named
+from piestream.expressions.typed import Until
 from piestream.language.options import Ties
 
-__all__ = ["CORE", "RESERVED", "Selection"]
+__all__ = ["CORE", "RESERVED", "Selection", "TooFarError"]
 
 #: The column with the number of a row's core.
 CORE = "__core__"
 #: The names of columns that begin like this are taken.
 RESERVED = "__"
 _CELL, _ORDER, _PARTITION = "__cell__", "__order__", "__partition__"
+_DECIDES = "__decides__"
+
+
+class TooFarError(Exception):
+    """So much is read to know what holds where a match can be that a scan costs no more."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,7 @@ class _Stretches:
     leads: Words
     firsts: Words
     ends: Words
-    needs: Needs
+    needs: Sequence[tuple[Needs, Flags]]  # and the pages on which each is looked for
     partitions: Words | None  # of all rows, if there is more than one
 
 
@@ -66,6 +75,7 @@ class Selection:
         self.firsts, self.lasts = found
         self.is_read = np.zeros(len(pages), np.bool_)
         self._rows: pl.DataFrame | None = None
+        self._more_pages = 1  # so many are read to decide UNTIL, twice as many each time
 
     @property
     def n_read(self) -> int:
@@ -185,15 +195,21 @@ class Selection:
         while True:
             order, partitions, times = self._ordered()
             found = self._stretches(cores, order, partitions, times)
-            missing = found.needs.missing_pages(~self.is_read)
+            missing = np.zeros(len(self.pages), np.bool_)
+            for needs, pages in found.needs:
+                missing |= needs.missing_pages(pages & ~self.is_read)
             if not missing.any():
                 return found, order
+            if self.reach.latches:
+                self._more_pages *= 2
+                if not costs.is_worth_it(self.pages, self.is_read | missing):
+                    raise TooFarError
             self._add(missing)
 
     def _chosen(self, places: Words, order: Words | None) -> pl.DataFrame:
         chosen = places if order is None else order[places]
-        helpers = (SEEN, _CELL, _ORDER)
-        kept = [column for column in self.rows.iter_columns() if column.name not in helpers]
+        helpers = (SEEN, _CELL, _ORDER, _DECIDES)
+        kept = [one for one in self.rows.iter_columns() if not one.name.startswith(helpers)]
         return pl.DataFrame(kept)[chosen]
 
     @property
@@ -210,10 +226,23 @@ class Selection:
         places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         number = np.repeat(pages, counts) * (1 << 32) + places
         frame = frame.with_columns(pl.Series(_ORDER, number, dtype=pl.Int64))
+        frame = frame.with_columns(self._decisions(frame))
         if self.ranges is not None:
             frame = frame.with_columns(self._cells(frame, self.ranges))
         known = frame if self._rows is None else pl.concat([self._rows, frame]).sort(_ORDER)
         self._rows = known
+
+    def _decisions(self, frame: pl.DataFrame) -> list[pl.Series]:
+        """Whether it is known after each row that UNTIL is true, or that it is not."""
+        latches = self.reach.latches
+        if not latches:
+            return []
+        columns = self.decoder.binding.predicate_columns
+        read = pl.DataFrame([frame[RAW + name].alias(name) for name in columns])
+        return [
+            read.select(pl.any_horizontal(latch.operands).alias(f"{_DECIDES}{n}")).to_series()
+            for n, latch in enumerate(latches)
+        ]
 
     def _cells(self, frame: pl.DataFrame, ranges: KeyRanges) -> pl.Series:
         """The cell of each row's key."""
@@ -302,7 +331,7 @@ class Selection:
         )
         leads, bounds = self._leads(firsts, begin, times)
         chosen = np.flatnonzero(is_needed)
-        needs = Needs(
+        own = Needs(
             pages=self.pages,
             page_times=(self.firsts, self.lasts),
             key=self.decoder.key,
@@ -313,7 +342,35 @@ class Selection:
             bounds=bounds[chosen],
         )
         leads = np.where(is_needed, leads, firsts)
+        needs = [(own, np.ones(len(self.pages), np.bool_))]
+        for n, pages in enumerate(self._deciding):
+            deciding, since = self._decided_since(f"{_DECIDES}{n}", order, firsts, begin, times)
+            leads = np.minimum(leads, deciding)
+            further = replace(own, bounds=since[chosen], n_pages=self._more_pages)
+            needs.append((further, pages))
         return _Stretches(found, leads, firsts, ends, needs, partitions)
+
+    @cached_property
+    def _deciding(self) -> list[Flags]:
+        """For each UNTIL the pages with rows that may decide it."""
+        pages = self.pages
+        return [
+            may_decide(latch.node, pages.table, pages.may_have)
+            for latch in self.reach.latches
+            if isinstance(latch.node, Until)
+        ]
+
+    def _decided_since(
+        self, name: str, order: Words | None, firsts: Words, begin: Words, times: Words
+    ) -> tuple[Words, Words]:
+        """The latest rows before others that decide an UNTIL, and their times; the lowest where there is none."""
+        decides = self.rows[name].to_numpy()
+        decides = decides if order is None else decides[order]
+        latest = np.maximum.accumulate(np.where(decides, np.arange(len(decides)), -1))
+        at = np.where(firsts > begin, latest[firsts - 1], -1)
+        is_known = at >= begin
+        since = np.where(is_known, times[at], INT64_MIN)
+        return _first_from(times, begin, firsts, since), since
 
     def _leads(self, firsts: Words, begin: Words, times: Words) -> tuple[Words, Words]:
         """Where what is needed before rows begins, and from which time on all of it is needed.

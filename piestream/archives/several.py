@@ -27,8 +27,15 @@ from piestream.archives.durable import missing_files_told
 from piestream.archives.pages import Pages, Words
 from piestream.archives.parts import Part, parts_of
 from piestream.archives.planning import LOOKED_AT
-from piestream.archives.reach import MOST_TICKS, Reach, is_local, past_of, window_and_absent
-from piestream.archives.selection import RESERVED, Selection
+from piestream.archives.reach import (
+    MOST_TICKS,
+    Reach,
+    is_local,
+    latches_of,
+    past_of,
+    window_and_absent,
+)
+from piestream.archives.selection import RESERVED, Selection, TooFarError
 from piestream.archives.statistics import LOWEST
 from piestream.archives.store import in_ticks
 from piestream.compiled.constants import INT64_MAX
@@ -110,8 +117,10 @@ def _selected(
     for part in parts:
         if part.is_whole:
             continue
-        read = _rows if part.ends is None else _interval_rows
-        rows = read(part, allowed, window, most)
+        if part.ends is None:
+            rows = _rows(part, allowed, window, most, options)
+        else:
+            rows = _interval_rows(part, allowed, window, most)
         if rows is not None:
             found[part.key] = rows
     return found
@@ -220,17 +229,20 @@ def _interval_rows(part: Part, allowed: _Allowed, window: int, most: int) -> pl.
     return pl.concat([nothing, *pages.read(np.flatnonzero(wanted), columns)])
 
 
-def _rows(part: Part, allowed: _Allowed, window: int, most: int) -> pl.DataFrame | None:
+def _rows(
+    part: Part, allowed: _Allowed, window: int, most: int, options: RunOptions
+) -> pl.DataFrame | None:
     """The rows of one archive around the times at which a match can be reported; None: all."""
     pages, binding = part.archive.pages, part.binding
     reserved = any(name.startswith(RESERVED) for name in binding.columns)
-    past = past_of([column.node for column in binding.past])
+    latches = latches_of(binding, options)
+    past = past_of([column.node for column in binding.past if column not in latches])
     if pages.n_rows < costs.LEAST_ROWS or past is None or reserved:
         return None
     ticks = query_ticks(binding.query, binding.time)
     reach = Reach(
         -(-window // part.ticks), 1 + past[0], past[1], ticks.max_gap, bool(binding.past),
-        absent=-(-part.back // part.ticks),
+        absent=-(-part.back // part.ticks), latches=latches,
     ).with_bridges(ticks)  # fmt: skip
     cells = allowed.cells(pages, part.key_column)
     cores = []
@@ -248,7 +260,10 @@ def _rows(part: Part, allowed: _Allowed, window: int, most: int) -> pl.DataFrame
     wanted = selection.wanted(*cores)
     if pages.rows[wanted].sum() > most or not costs.is_worth_it(pages, wanted):
         return None
-    rows = decoder.rows_of(selection.read_raw(cores))
+    try:
+        rows = decoder.rows_of(selection.read_raw(cores))
+    except TooFarError:
+        return None
     return pl.concat([rows, _last_row(part, rows)]) if allowed.waits else rows
 
 

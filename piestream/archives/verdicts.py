@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from piestream.archives.statistics import HIGHEST, LOWEST, MISSING, ROWS
 from piestream.expressions.backends.bounds import Bounds, truth_of
 from piestream.expressions.predicate import Predicate
+from piestream.expressions.typed import Expression, Until
 
-__all__ = ["Verdict", "verdicts"]
+__all__ = ["Verdict", "may_decide", "verdicts"]
 
 Flags = NDArray[np.bool_]
 MayHave = Callable[[str, Any], Flags | None]
@@ -26,6 +27,12 @@ class Verdict:
 
     can_hold: Flags  # else it is true of none of the rows
     always_holds: Flags  # it is true of all of them
+    starts: Flags | None = None  # with UNTIL: where what it begins with can hold
+
+    @property
+    def can_start(self) -> Flags:
+        """The pages on which an interval can start."""
+        return self.can_hold if self.starts is None else self.starts
 
 
 def verdicts(
@@ -50,6 +57,27 @@ def _verdict(
     nothing = Verdict(np.ones(len(table), np.bool_), np.zeros(len(table), np.bool_))
     if predicate.is_polars:
         return nothing
+    typed = predicate.typed(schema)
+    found = _judged(typed, table, may_have)
+    if found is None:
+        return nothing
+    starts = _judged(typed.start, table, may_have) if isinstance(typed, Until) else None
+    return Verdict(found[0], ~found[1], None if starts is None else starts[0])
+
+
+def may_decide(latch: Until, table: pl.DataFrame, may_have: MayHave | None = None) -> Flags:
+    """The pages with rows after which it may be known whether UNTIL is true."""
+    found = np.zeros(len(table), np.bool_)
+    for part in (latch.start, latch.stop):
+        judged = _judged(part, table, may_have)
+        found |= True if judged is None else judged[0]
+    return found
+
+
+def _judged(
+    expression: Expression, table: pl.DataFrame, may_have: MayHave | None
+) -> tuple[Flags, Flags] | None:
+    """Where a condition may be true, and where it may be anything else; None: it is not known."""
 
     def column(name: str) -> Bounds | None:
         if LOWEST + name not in table.columns:
@@ -64,14 +92,12 @@ def _verdict(
         found = None if may_have is None else may_have(name, value)
         return None if found is None else pl.lit(pl.Series(found))
 
-    truth = truth_of(predicate.typed(schema), column, has)
+    truth = truth_of(expression, column, has)
     judged = [truth.true.alias("true"), (truth.false | truth.null).alias("other")]
     try:
         found = table.with_columns(judged).select("true", "other")
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
         # a bound that a value may be, but need not: what its row would say, no row says
-        return nothing
-    return Verdict(
-        found["true"].fill_null(True).to_numpy().copy(),
-        ~found["other"].fill_null(True).to_numpy(),
-    )
+        return None
+    may_be = [found[name].fill_null(True).to_numpy().copy() for name in ("true", "other")]
+    return may_be[0], may_be[1]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX
 from piestream.copies import copied_but
+from piestream.engine.plain_values import from_plain_values, plain_values
 
 __all__ = ["BEGUN_COLUMNS", "AnnouncedIntervals", "AnnouncedRows", "Numbered"]
 
@@ -43,7 +44,7 @@ class AnnouncedRows:
     partitions: Words
     starts: Words
     is_open: NDArray[np.bool_]  # the row of a beginning
-    ids: list[Any]
+    ids: list[Any]  # as `plain_values`
     symbols: Words  # a bit for each that takes the row
 
 
@@ -112,17 +113,18 @@ class AnnouncedIntervals:
 
     def frame(self, places: dict[int, int]) -> pl.DataFrame:
         """All of it as columns; ``places`` are those of the partitions in a stored state."""
-        rows = [
-            (places[p], name, one.number, one.start, one.symbols)
-            for (p, name), one in self._begun.items()
-            if p in places
-        ]
-        schema = {**BEGUN_COLUMNS, "id": self.dtype}
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        begun = [(place, one) for place, one in self._begun.items() if place[0] in places]
+        rows = [(places[p], None, one.number, one.start, one.symbols) for (p, _), one in begun]
+        found = pl.DataFrame(rows, schema=BEGUN_COLUMNS, orient="row")
+        return found.with_columns(
+            id=from_plain_values([name for (_, name), _ in begun], self.dtype)
+        )
 
     def restore(self, frame: pl.DataFrame) -> None:
         """Take over what `frame` gave."""
         self._begun = {
             (partition, name): _Begun(number, start, symbols)
-            for partition, name, number, start, symbols in frame.rows()
+            for name, (partition, number, start, symbols) in zip(
+                plain_values(frame["id"]), frame.drop("id").rows(), strict=True
+            )
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import polars as pl
@@ -19,3 +19,9 @@ def stack_bits(columns: Sequence[pl.Series | NDArray[np.bool_]]) -> NDArray[np.u
         packed = np.packbits(holds, bitorder="little")
         in_bytes[number, : packed.size] = packed
     return bits
+
+
+def symbol_bits(symbols: Iterable[int]) -> int:
+    """A word that has a bit for each of these symbols."""
+    word = sum(1 << symbol for symbol in symbols)
+    return word - (1 << 64) if word >> 63 else word

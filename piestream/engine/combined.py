@@ -30,7 +30,7 @@ from piestream.engine.silences import Silences
 from piestream.engine.sorted_rows import SilenceRows, sorted_rows
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream, StreamKeywords
-from piestream.engine.union import NUMBER, CombinedProjection
+from piestream.engine.union import NUMBER, START, CombinedProjection
 from piestream.engine.validation import damaged
 from piestream.errors import StreamError
 from piestream.language.model import Query
@@ -71,12 +71,24 @@ def stream_kind(binding: Binding) -> type[Stream]:
     return CombinedStream if binding.parts else Stream
 
 
+def _refuse_absent_silences(query: Query) -> None:
+    """Refuse to end what is open where it is not known whether a silence has begun that may not be."""
+    for absence in query.absences:
+        if query.stream_of(absence.symbol).silence is not None:
+            raise query.fault(
+                ("absence", absence.symbol),
+                f"at_end='close' cannot tell whether {absence.symbol}, a silence, begins with the last event",
+                "leave at_end out, or the NOT (…)",
+            )
+
+
 def refuse_closing(query: Query) -> None:
     """Refuse to end what is open where that would lie in the past.
 
     What a query in brackets completes then is known at the last event of its partition, which the
     query around it has passed, unless all rows come at once.
     """
+    _refuse_absent_silences(query)
     for number, stream in enumerate(query.streams):
         if stream.query is not None:
             raise query.fault(
@@ -95,6 +107,8 @@ class CombinedStream(Stream):
 
     def __init__(self, binding: Binding, **options: Unpack[StreamKeywords]) -> None:
         super().__init__(binding, **options)
+        if self._at_end == "close":
+            _refuse_absent_silences(binding.query)
         self.inner = self._open_inner({**options, "enough": INT64_MAX})
         self._events = EventStreams(binding, self._union, self._whole)
         self._intervals = IntervalStreams(binding, self._union)
@@ -260,6 +274,11 @@ class CombinedStream(Stream):
                 yield from self._closed(at_end, most_rows)
             self._finished = True
 
+    def _check_end(self, at_end: AtEnd | None) -> None:
+        if at_end == "close":
+            _refuse_absent_silences(self.binding.query)
+        super()._check_end(at_end)
+
     @property
     def next_deadline(self) -> int | None:
         """The earliest watermark at which there is something to do even if no row comes."""
@@ -404,7 +423,11 @@ class CombinedStream(Stream):
         self._events.forget(gone)
         earliest = self._intervals.forget(now, awaited, set(free))
         if self._instants is not None:
-            self._instants.forget(earliest, set(free))
+            # an end that is still to come finds its interval by its start
+            waiting = self._buffer.rows
+            starts = [] if waiting is None else waiting[START].drop_nulls().bottom_k(1).to_list()
+            earliest = min([earliest, *starts])
+            self._instants.forget(max(earliest, INT64_MIN), set(free))
 
     # -- the detector -----------------------------------------------------------------------------
 

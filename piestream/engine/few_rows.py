@@ -7,6 +7,7 @@ Columns whose values in Python may differ from those in a frame are left to Pola
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,10 @@ _SAME = frozenset(
     | {pl.Float64, pl.String, pl.Date}
 )
 _TIMES = frozenset({pl.Date, pl.Int64, pl.Int32, pl.Int16, pl.Int8})
+#: The days that Python has dates for, as a column of dates counts them.
+_FIRST_DAY, _LAST_DAY = ((day - date(1970, 1, 1)).days for day in (date.min, date.max))
+#: The ticks of a day.
+_PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 class FewRows:
@@ -62,6 +67,8 @@ class FewRows:
     def project(self, frame: pl.DataFrame) -> list[pl.Series] | None:
         """The projected columns; None where Polars is to say what is the matter with the rows."""
         binding = self._binding
+        if not all(_is_in_python(frame[name]) for name in self._read):
+            return None
         try:
             columns = [frame[name] for name in binding.query.partition_by]
             columns.append(frame[binding.time.name].cast(pl.Int64))
@@ -102,6 +109,16 @@ def _is_same(dtype: pl.DataType) -> bool:
     if isinstance(dtype, pl.Datetime):
         return dtype.time_zone is None and dtype.time_unit != "ns"
     return dtype in _SAME
+
+
+def _is_in_python(column: pl.Series) -> bool:
+    """Whether Python has the dates and times of a column: those of the years 1 to 9999."""
+    if not column.dtype.is_temporal():
+        return True
+    days = column.to_physical()
+    if isinstance(column.dtype, pl.Datetime):
+        days //= _PER_DAY[column.dtype.time_unit]
+    return bool(days.is_between(_FIRST_DAY, _LAST_DAY).all())
 
 
 def _is_time(dtype: pl.DataType) -> bool:

@@ -25,7 +25,7 @@ from piestream.engine.instants import Instants
 from piestream.engine.validation import damaged
 from piestream.errors import TimeError
 
-__all__ = ["InstantNumbers"]
+__all__ = ["InstantNumbers", "check_reach"]
 
 Words = NDArray[np.int64]
 
@@ -66,8 +66,6 @@ class InstantNumbers:
 
     def add(self, instants: Instants, numbers: Words) -> Words:
         """Take the instants of partitions in; gives how much more than twice its time each is."""
-        if len(instants.times):
-            _check(instants.times)
         counts = np.zeros(len(instants.times), np.int64)
         edges = instants.offsets.tolist()
         for partition, first, end in zip(numbers.tolist(), edges[:-1], edges[1:], strict=True):
@@ -83,7 +81,6 @@ class InstantNumbers:
         found = times.copy()
         is_past = times <= now
         is_ahead = ~is_past & (times != OPEN)
-        _check(times[times != OPEN])
         found[is_ahead] = _AHEAD + times[is_ahead]
         for partition in np.unique(partitions[is_past]).tolist():
             mine = np.flatnonzero(is_past & (partitions == partition))
@@ -121,8 +118,12 @@ class InstantNumbers:
         }
 
 
-def _check(times: Words) -> None:
-    if len(times) and not -_FURTHEST < times.min() <= times.max() < _FURTHEST:
+def check_reach(times: pl.Series) -> None:
+    """Refuse times that are too far from 0 to be numbered.
+
+    >>> check_reach(pl.Series([0, None, 1 << 61]))
+    """
+    if times.drop_nulls().len() and not times.is_between(-_FURTHEST, _FURTHEST).all():
         raise TimeError(
             "where ORDER BY tells events of one time apart beside intervals, times lie within 2^62 "
             "ticks of 0: microseconds reach that far"

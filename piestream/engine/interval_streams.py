@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from piestream.compiled.constants import INT64_MIN, OPEN
 from piestream.engine.announced import AnnouncedIntervals, AnnouncedRows
 from piestream.engine.batches import IntervalRows
+from piestream.engine.bits import symbol_bits
 from piestream.engine.columns import flags, nulls, taken, values_at
 from piestream.engine.event_streams import MergedRows
 from piestream.engine.instant_numbers import InstantNumbers
+from piestream.engine.plain_values import plain_values
 from piestream.engine.projection import ATTRIBUTE, PREDICATE
 from piestream.engine.sorted_rows import SilenceRows, SortedRows
 from piestream.engine.union import END, ID, NUMBER, START, CombinedProjection, own_column
@@ -132,7 +134,7 @@ class IntervalStreams:
         }
         #: For each stream of silences a bit for each symbol, which all take all of them.
         self.silence_symbols = {
-            number: _signed(
+            number: symbol_bits(
                 s for s, one in enumerate(binding.query.symbols) if one.stream == number
             )
             for number, part in enumerate(binding.parts)
@@ -193,10 +195,9 @@ class IntervalStreams:
     def _silences(self, rows: SilenceRows, places: Words, nowhere: int) -> _Known:
         """Silences, which have no values."""
         count = len(rows.groups)
-        symbols = np.full(count, self.silence_symbols[rows.stream])
         return _Known(
             rows.groups, rows.instants, np.full(count, rows.stream), places, rows.starts,
-            rows.ends, symbols, rows.numbers, np.full(count, nowhere),
+            rows.ends, rows.symbols, rows.numbers, np.full(count, nowhere),
         )  # fmt: skip
 
     def _told_apart(
@@ -222,7 +223,7 @@ class IntervalStreams:
             if announced is None:
                 continue
             mine = mine[np.lexsort((is_open[mine], times[mine], groups[mine]))]
-            ids = values_at(rows[own_column(int(number), ID)], mine).to_list()
+            ids = plain_values(values_at(rows[own_column(int(number), ID)], mine))
             of_rows = AnnouncedRows(
                 of.numbers[groups[mine]], starts[mine], is_open[mine], ids, symbols[mine]
             )
@@ -253,9 +254,3 @@ class IntervalStreams:
         """The first of so many numbers that no interval has."""
         self.next_number += count
         return self.next_number - count
-
-
-def _signed(bits: Iterable[int]) -> int:
-    """A word that has these bits."""
-    word = sum(1 << bit for bit in bits)
-    return word - (1 << 64) if word >> 63 else word

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from piestream.compiled.records import Array, Times, kernel
 from piestream.engine.columns import taken
+from piestream.engine.plain_values import plain_values
 from piestream.engine.projection import SEQUENCE, TIME
 
 Words = NDArray[np.int64]
@@ -92,8 +93,8 @@ def group(rows: pl.DataFrame, keys: list[str]) -> Grouped:
     instants = Instants(rows[TIME].to_numpy(), sequences)
     if not keys:
         return Grouped(rows, pl.DataFrame({"only": [0]}), np.array([0, len(rows)]), None, instants)
-    few = _few_groups(rows, keys) if len(rows) <= _FEW_ROWS else None
-    counts, order, distinct = _groups(rows, keys) if few is None else few
+    grouped = _few_groups if len(rows) <= _FEW_ROWS else _groups
+    counts, order, distinct = grouped(rows, keys)
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     if len(counts) <= 1:
@@ -114,15 +115,12 @@ def _groups(rows: pl.DataFrame, keys: list[str]) -> tuple[Words, Words, pl.DataF
     return counts, order, groups.select(keys)
 
 
-def _few_groups(rows: pl.DataFrame, keys: list[str]) -> tuple[Words, Words, pl.DataFrame] | None:
-    """The same of a few rows, in a tenth of the time; None where keys have no hash."""
+def _few_groups(rows: pl.DataFrame, keys: list[str]) -> tuple[Words, Words, pl.DataFrame]:
+    """The same of a few rows, in a tenth of the time."""
     if len(rows) == 1:
         return np.ones(1, np.int64), np.zeros(1, np.int64), rows[keys]
-    columns = [rows[key] for key in keys]
-    if any(column.dtype.is_nested() or column.dtype.is_float() for column in columns):
-        return None
     places: dict[Any, list[int]] = {}
-    for row, key in enumerate(zip(*(column.to_list() for column in columns), strict=True)):
+    for row, key in enumerate(zip(*(plain_values(rows[name]) for name in keys), strict=True)):
         places.setdefault(key, []).append(row)
     counts = np.array([len(some) for some in places.values()], np.int64)
     order = np.array([row for some in places.values() for row in some], np.int64)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from piestream.compiled.constants import INT64_MIN, NONE
 from piestream.copies import copied_but
 from piestream.engine.detector import Detector
+from piestream.engine.plain_values import from_plain_values, plain_values
 
 
 class Partitions:
@@ -74,8 +75,8 @@ class Partitions:
         if not self.schema:
             return [()] * len(keys)
         if len(self.schema) == 1:
-            return _plain(keys.to_series())
-        return list(zip(*map(_plain, keys), strict=True))
+            return plain_values(keys.to_series())
+        return list(zip(*map(plain_values, keys), strict=True))
 
     def keys(self, numbers: NDArray[np.int64]) -> pl.DataFrame:
         """The key columns of these partitions, a row each."""
@@ -89,7 +90,7 @@ class Partitions:
         rows = pl.Series(places.astype(np.uint32))
         return pl.DataFrame(
             [
-                _from_plain(list(column), dtype).gather(rows).alias(name)
+                from_plain_values(list(column), dtype).gather(rows).alias(name)
                 for (name, dtype), column in zip(self.schema.items(), columns, strict=True)
             ]
         )
@@ -146,43 +147,3 @@ class WholePartitions:
             return pl.DataFrame()
         rows = self._keys[numbers]
         return rows.rename(dict(zip(rows.columns, self.schema, strict=True)))
-
-
-def _plain(column: pl.Series) -> list[Any]:
-    column = column.alias("")  # Polars takes some names of series for patterns
-    dtype = column.dtype
-    if dtype.is_float():
-        return column.fill_nan(None).to_list()
-    if dtype.is_temporal():
-        return column.to_physical().to_list()
-    if dtype in (pl.Categorical, pl.Enum):
-        return column.cast(pl.String).to_list()
-    if dtype.is_nested():
-        return [_frozen(value) for value in column.to_list()]
-    return column.to_list()
-
-
-def _frozen(value: Any) -> Any:
-    """A nested value made of tuples."""
-    if isinstance(value, dict):
-        return tuple(_frozen(part) for part in value.values())
-    if isinstance(value, list | pl.Series):
-        return tuple(_frozen(part) for part in value)
-    if isinstance(value, float) and value != value:
-        return None  # a NaN is a missing value, also inside
-    return value
-
-
-def _from_plain(values: list[Any], dtype: pl.DataType) -> pl.Series:
-    if dtype.is_temporal():
-        physical = pl.Int32 if dtype == pl.Date else pl.Int64
-        return pl.Series(values, dtype=physical).cast(dtype)
-    if dtype in (pl.Categorical, pl.Enum):
-        return pl.Series(values, dtype=pl.String).cast(dtype)
-    if isinstance(dtype, pl.Struct):
-        named = [
-            None if v is None else dict(zip((f.name for f in dtype.fields), v, strict=True))
-            for v in values
-        ]
-        return pl.Series(named, dtype=dtype)
-    return pl.Series(values, dtype=dtype)

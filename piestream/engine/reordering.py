@@ -12,6 +12,7 @@ from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.copies import Copied
 from piestream.engine.columns import joined, kept
 from piestream.engine.ordering import Instants
+from piestream.engine.plain_values import plain_values
 from piestream.engine.projection import SEQUENCE, TIME, Projection
 from piestream.errors import LateEventError, TieError
 from piestream.language.options import OnLate, Ties
@@ -143,11 +144,7 @@ class ReorderBuffer(Copied):
         if len(rows) > _FEW_ROWS:
             return True
         names = self.projection.tie_names
-        found = list(zip(*(rows[name].to_list() for name in names), strict=True))
-        try:
-            return len(set(found)) < len(found)
-        except TypeError:  # keys of lists have no hash
-            return True
+        return len(set(zip(*(plain_values(rows[name]) for name in names), strict=True))) < len(rows)
 
     def _refuse_ties(self, rows: pl.DataFrame) -> None:
         """Refuse ties when they come, not when the watermark passes them: later they block it."""

@@ -4,6 +4,9 @@ A silence is from an event of a stream to the next one of its partition, where t
 long after it. Its beginning is known at the deadline, which is that long after the event, once time is
 known to have passed it; so that row has the time of the deadline, and the start of the event. Its end
 is the next event. Deadlines are instants of their partition, like those of other streams' events.
+
+For a symbol of NOT, what may become a silence counts from the event on: it takes a row with each event, whose
+length tells at the next one whether it was a silence.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from numpy.typing import NDArray
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.copies import Copied, copied_but
 from piestream.engine.announced import BEGUN_COLUMNS
+from piestream.engine.bits import symbol_bits
 from piestream.engine.carried import CarriedState
 from piestream.engine.sorted_rows import SilenceRows, SortedRows
 from piestream.engine.timers import DeadlineQueue, deadlines_after
@@ -34,10 +38,13 @@ TakeNumbers = Callable[[int], int]
 class _Silent(Copied):
     """A stream of silences, and what is known of them by the partitions' numbers."""
 
-    def __init__(self, number: int, of: int, ticks: int) -> None:
+    def __init__(self, number: int, of: int, ticks: int, present: int, absent: int) -> None:
         self.number = number
         self.of = of
         self.ticks = ticks
+        #: The symbols (as bits) of a match that take them, and those of a NOT.
+        self.present = present
+        self.absent = absent
         self.queue = DeadlineQueue()
         self.count = 0  # of partitions
         self.open_numbers = np.zeros(0, np.int64)  # of silences that have begun, or NONE
@@ -56,6 +63,7 @@ class _Starts(NamedTuple):
 
     groups: Words
     times: Words
+    is_new: NDArray[np.bool_]  # it is an event of this batch
     begun: NDArray[np.bool_]  # the beginning of its silence has been told before
     is_last: NDArray[np.bool_]
     following: Words  # the next event, or the time up to which it is known that there is none
@@ -69,6 +77,16 @@ def _exceeds(since: Words, until: Words | int, ticks: int) -> NDArray[np.bool_]:
     return longer
 
 
+def _symbols(binding: Binding, stream: int) -> tuple[int, int]:
+    """The symbols of a match that take the intervals of a stream, and those of a NOT, as bits."""
+    absent = {absence.symbol for absence in binding.query.absences}
+    mine = [(s, one.name) for s, one in enumerate(binding.query.symbols) if one.stream == stream]
+    return (
+        symbol_bits(s for s, name in mine if name not in absent),
+        symbol_bits(s for s, name in mine if name in absent),
+    )
+
+
 class Silences:
     """What of the streams of silences is known at which time, in all partitions.
 
@@ -79,7 +97,7 @@ class Silences:
         self.carried = carried
         self._whole = whole
         self._streams = [
-            _Silent(number, part.source.silence.of, part.silence_ticks)
+            _Silent(number, part.source.silence.of, part.silence_ticks, *_symbols(binding, number))
             for number, part in enumerate(binding.parts)
             if part.source.silence is not None
         ]
@@ -140,19 +158,43 @@ class Silences:
             last = starts.is_last
             deadlines = deadlines_after(starts.times[last], stream.ticks, ~silent[last])
             stream.queue.await_deadlines(rows.numbers[starts.groups[last]], deadlines)
-        some = np.flatnonzero(silent)
-        groups, times = starts.groups[some], starts.times[some]
-        begun, is_last = starts.begun[some], starts.is_last[some]
-        numbers = self._numbers(stream, rows.numbers[groups], begun, is_last, take)
-        begins, ends = ~begun, ~is_last
-        following = starts.following[some][ends]
+        told = ~starts.is_new if stream.absent else starts.begun
+        some = np.flatnonzero(silent | (stream.absent != 0))
+        numbers = np.full(len(silent), NONE)
+        numbers[some] = self._numbers(
+            stream, rows.numbers[starts.groups[some]], told[some], starts.is_last[some], take
+        )
+        return self._rows(stream, starts, silent, numbers)
+
+    @staticmethod
+    def _rows(
+        stream: _Silent, starts: _Starts, silent: NDArray[np.bool_], numbers: Words
+    ) -> SilenceRows:
+        """The rows of beginnings and ends.
+
+        For what is absent each event is known at once, as a silence may begin with it.
+        """
+        n = len(silent)
+        parts = [
+            (silent & ~starts.begun, starts.times + stream.ticks * silent, False, stream.present),
+            (starts.is_new, starts.times, False, stream.absent),
+            (silent & ~starts.is_last, starts.following, True, stream.present | stream.absent),
+            (~silent & ~starts.is_last, starts.following, True, stream.absent),
+        ]
+        told = [part for part in parts if part[3]] or parts[:1]  # where no symbol takes them
+        which = np.concatenate([np.flatnonzero(some) for some, _, _, _ in told])
+        counts = [int(some.sum()) for some, _, _, _ in told]
+        instants = np.concatenate([times[some] for some, times, _, _ in told])
+        ends = np.concatenate([times if ended else np.full(n, OPEN) for _, times, ended, _ in told])
+        at = np.concatenate([np.flatnonzero(part[0]) + n * k for k, part in enumerate(told)])
         return SilenceRows(
             stream.number,
-            np.concatenate([groups[begins], groups[ends]]),
-            np.concatenate([times[begins] + stream.ticks, following]),
-            np.concatenate([times[begins], times[ends]]),
-            np.concatenate([np.full(int(begins.sum()), OPEN), following]),
-            np.concatenate([numbers[begins], numbers[ends]]),
+            starts.groups[which],
+            instants,
+            starts.times[which],
+            ends[at],
+            numbers[which],
+            np.repeat(np.array([symbols for _, _, _, symbols in told], np.int64), counts),
         )
 
     def _numbers(
@@ -188,7 +230,7 @@ class Silences:
     def _starts(self, stream: _Silent, rows: SortedRows, limit: int) -> _Starts:
         mine = rows.places(stream.of)
         groups, times = rows.groups[mine], rows.times[mine]
-        begun = np.zeros(len(mine), np.bool_)
+        begun, is_new = np.zeros(len(mine), np.bool_), np.ones(len(mine), np.bool_)
         if not self._whole:
             before = self.carried[stream.of].last_times[rows.numbers]
             known = np.flatnonzero(before != INT64_MIN)
@@ -198,11 +240,12 @@ class Silences:
             order = np.argsort(groups, kind="stable")  # those of a group are in order of time
             groups, times = groups[order], times[order]
             begun = np.concatenate([told, begun])[order]
+            is_new = np.concatenate([np.zeros(len(known), np.bool_), is_new])[order]
         is_last = np.ones(len(groups), np.bool_)
         is_last[:-1] = groups[1:] != groups[:-1]
         following = np.full(len(groups), limit, np.int64)
         following[:-1] = np.where(is_last[:-1], limit, times[1:])
-        return _Starts(groups, times, begun, is_last, following)
+        return _Starts(groups, times, is_new, begun, is_last, following)
 
     # -- the state --------------------------------------------------------------------------------
 

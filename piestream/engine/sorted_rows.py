@@ -66,6 +66,7 @@ class SilenceRows:
     starts: Words
     ends: Words
     numbers: Words
+    symbols: Words  # a bit for each that takes the row
 
 
 def sorted_rows(

@@ -14,10 +14,12 @@ import polars as pl
 
 from piestream.compiled.constants import INT64_MIN
 from piestream.engine.columns import nulls
+from piestream.engine.instant_numbers import check_reach
 from piestream.engine.projection import ATTRIBUTE, KEY, SEQUENCE, TIME, Projection
 from piestream.errors import TimeError
 from piestream.plan.binding import Binding, Part
 from piestream.plan.outputs import MATCH_KNOWN
+from piestream.plan.program import numbers_instants
 
 __all__ = ["END", "ID", "NUMBER", "START", "STREAM", "CombinedProjection", "own_column"]
 
@@ -147,6 +149,7 @@ class CombinedProjection(Projection):
 
     def __init__(self, binding: Binding) -> None:
         self.binding = binding
+        self.numbers_instants = numbers_instants(binding.query)
         self.row_predicates: list[int] = []
         self.ordered_predicates: list[int] = []
         self.keys = [KEY + name for name in binding.query.partition_by]
@@ -176,11 +179,19 @@ class CombinedProjection(Projection):
             columns = part.few_columns(frame)
             if columns is not None:
                 part.check_times(next(column for column in columns if column.name == TIME))
-                return columns
+                return self._within_reach(columns)
         rows = part.project(frame)
         if TIME in rows.columns:
             part.check_rows(rows)
-        return rows.get_columns()
+        return self._within_reach(rows.get_columns())
+
+    def _within_reach(self, columns: list[pl.Series]) -> list[pl.Series]:
+        """The same columns; refused where their instants could not be numbered."""
+        if self.numbers_instants:
+            for column in columns:
+                if column.name in (TIME, START, END):
+                    check_reach(column)
+        return columns
 
     @cached_property
     def _columns_of(self) -> list[list[tuple[str, pl.DataType, str | None, pl.Series]]]:

@@ -361,6 +361,17 @@ def _start_partition(
 
 
 @kernel
+def _floor_of_lists(partition: Partition, cursor: _EventCursor, time: int) -> int:
+    """The floor at which lists of pairs are kept: behind the rows, that of the last of them.
+
+    How far time has passed since then is said by no state, except where runs are bridged.
+    """
+    if cursor.stage == _Stage.PAST and not partition.program.bridged:
+        time = min(time, partition.last_time)
+    return partition.floor_at(time)
+
+
+@kernel
 def _decide_absences(
     growing: list[Array], place: Words, program: Program, scratch: Scratch, time: int
 ) -> None:
@@ -516,6 +527,7 @@ def detect(
                 scratch.instant = time
                 if program.is_sequenced:
                     scratch.instant = _instant_now(partition, scratch, columns, cursor)
+                scratch.floor = _floor_of_lists(partition, cursor, time)
                 if bridged:
                     ended = apply_bridged(
                         partition, scratch, columns, time, mask, cursor.row, holds
@@ -535,7 +547,6 @@ def detect(
                     if scratch.closing:
                         scratch.time += 1  # where the instant lies: see `Closing`
                     scratch.now = scratch.instant if program.is_sequenced else scratch.time
-                    scratch.floor = partition.floor_at(time)
                     growing[_POOL] = apply_rows(
                         place, program, growing[_POOL], scratch, columns, interval_rows, started,
                         ended,

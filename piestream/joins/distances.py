@@ -53,8 +53,8 @@ def _reaches(since: int, time: int, length: int, strictly: bool) -> bool:
 def _judge_one(distance: Distance, end: int, other: int, now: int, has_equal_times: bool) -> int:
     """What is known of ``end - other``, either of which may be OPEN: later than now.
 
-    Where events ``has_equal_times``, it may be at the same time. So it may where the input is closed
-    next, so that what is possible at the same time is not impossible yet.
+    Where events ``has_equal_times``, it may be at the same time. It is too if the input ends now
+    and is closed: so a distance is impossible only if it is at that time as well.
     """
     length = distance.length
     is_upper = distance.is_upper != 0
@@ -62,7 +62,7 @@ def _judge_one(distance: Distance, end: int, other: int, now: int, has_equal_tim
     if end == OPEN and other == OPEN:
         return Judged.UNCERTAIN
     if end == OPEN:
-        if not _reaches(other, now, length, strictly and (has_equal_times or is_upper)):
+        if not _reaches(other, now, length, strictly and (is_upper or has_equal_times)):
             return Judged.UNCERTAIN
         return Judged.IMPOSSIBLE if is_upper else Judged.CERTAIN
     if other == OPEN:
@@ -190,8 +190,7 @@ def cut_of(partition: Partition, constraint: Constraint, side: int, slot: Slot, 
             highest = plus(latest, length) if mine else minus(latest, length)
             if not of_ends:
                 last_start = min(last_start, highest)
-            elif highest <= now - partition.program.is_sequenced:
-                # else an end that is not known yet may be one of them
+            elif highest < now:  # else an end that is not known yet may be one of them
                 last_end = min(last_end, highest)
     return Cut(slot, first_start, last_start, first_end, last_end)
 

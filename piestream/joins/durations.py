@@ -41,7 +41,7 @@ def is_allowed_count(symbol: Symbol, slot: Slot, event: int) -> bool:
 
 
 @kernel
-def end_intervals(partition: Partition, ended: int, time: int, instant: int, event: int) -> int:
+def end_intervals(partition: Partition, scratch: Scratch, ended: int, time: int, event: int) -> int:
     """End the intervals of symbols (as bits); gives those that fulfil their constraints.
 
     ``event`` is the number of the event that ends them.
@@ -52,7 +52,7 @@ def end_intervals(partition: Partition, ended: int, time: int, instant: int, eve
         s = trailing_zeros(ended)
         ended &= ended - 1
         slot = partition.ring(s).latest()
-        slot[program.end_instant] = instant
+        slot[program.end_instant] = scratch.instant
         slot.end = time
         symbol = program.symbols[s]
         if _has_allowed_length(symbol, slot.start, time) and _has_allowed_count(
@@ -60,7 +60,7 @@ def end_intervals(partition: Partition, ended: int, time: int, instant: int, eve
         ):
             kept |= 1 << s
         else:
-            drop_interval(partition, s, time)
+            drop_interval(partition, s, scratch.floor)
     return kept
 
 
@@ -92,7 +92,7 @@ def end_interrupted(partition: Partition, ended: int, time: int) -> int:
         if _fits_as_interrupted(partition.program.symbols[s], slot, slot.end):
             kept |= 1 << s
         else:
-            drop_interval(partition, s, time)
+            drop_interval(partition, s, partition.floor_at(time))
     return kept
 
 

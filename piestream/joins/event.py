@@ -126,7 +126,7 @@ def apply_event(
         update_aggregates(partition, columns, ended, row, scratch)
         note_counts(partition, scratch, columns, row)
     partition.mask = mask
-    kept = end_intervals(partition, ended, time, scratch.instant, event) | ended_before
+    kept = end_intervals(partition, scratch, ended, time, event) | ended_before
     rest = started
     while rest:
         s = trailing_zeros(rest)

@@ -196,6 +196,7 @@ class Absence(Record):
     pair_end: int
     same: int  # symbols of the match (as bits) whose intervals are of the same runs, or rows
     begins_known: int  # 1: its intervals are known from their starts; 0: some from their ends on
+    is_longer: int  # 1: it lasts longer than a tick less than its least length, where time is dense
 
 
 class AbsentPair(Record):

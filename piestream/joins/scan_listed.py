@@ -88,7 +88,10 @@ def _next_listed_with_key(
 def _next_listed(
     partition: Partition, scratch: Scratch, join: Join, source: Slot, cursor: ScanCursor, floor: int
 ) -> int:
-    """The next partner in the cursor's range that can complete a match, else NONE."""
+    """The next partner in the cursor's range that can complete a match, else NONE.
+
+    What cannot as a match must not begin before ``floor`` may still be held, and then keeps its pairs.
+    """
     target = join.target
     if cursor.range == ScanRange.PAIRS:
         constraint = partition.program.constraints[join.constraint]
@@ -98,8 +101,7 @@ def _next_listed(
             pair = pair_at(partition, constraint, pair_id)
             candidate = pair.ids[1 - join.side]
             cursor.next = pair.next[join.side]
-            if not is_held(partition, target, candidate, floor):
-                # it may be below the floor of NO OVERLAP only, and its lists are kept
+            if not is_held(partition, target, candidate, scratch.floor):
                 discard(partition, constraint, pair_id, scratch.floor)
             elif not can_complete(partition, target, candidate, floor):
                 set_aside(partition, constraint, join.side, pair_id)

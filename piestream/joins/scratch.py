@@ -108,7 +108,7 @@ class Scratch(Record):
     time: int  # of the event
     instant: int  # the event's, as slots have it: its number, if times do not tell events apart
     now: int  # what endpoints are compared with: the time, or this number
-    floor: int  # the time of the event without the shortest time: see Symbol.expiry
+    floor: int  # at which lists of pairs are kept: see Symbol.expiry
     passed: int  # symbols (as bits) whose intervals' ends have passed at this event
     begun: int  # symbols (as bits) whose runs started at this event
     changed: int  # symbols (as bits) whose runs ended at this event, or are known to go on

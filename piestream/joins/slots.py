@@ -17,17 +17,16 @@ from piestream.joins.state_records import NO_MATCH, UNBOUNDED, BridgedSlot
 
 
 @kernel
-def drop_interval(partition: Partition, s: int, time: int) -> None:
-    """Take back an interval that is known since ``time`` to have ended, and whose duration is not allowed.
+def drop_interval(partition: Partition, s: int, floor: int) -> None:
+    """Take back an interval that is known now to have ended, and whose duration is not allowed.
 
-    Its pairs go with it.
+    Its pairs go with it, as far as lists are kept at the floor.
     """
     program = partition.program
     symbol = program.symbols[s]
     ring = partition.ring(s)
     slot_id = ring.tail - 1
     slot = ring.slot(slot_id)
-    floor = partition.floor_at(time)
     if symbol.has_lists and slot.start < symbol.first_start(floor):
         # No match can hold it as it is, and its lists are no longer kept: its id must not be reused.
         partition.valid |= 1 << s

@@ -127,12 +127,11 @@ def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool
                 "write AT LEAST n EVENTS, or AT MOST with a duration",
             )
         stream = validation.draft.streams[definition.stream]
-        if stream.silence is not None or stream.source().is_known_late:
+        if stream.source().is_known_late:
             message = f"{symbol} is absent, and its intervals may become known later than they end"
-            hint = "absent can be what is of events, of rows, or of a query without BRIDGING"
-            if stream.silence is not None:
-                message = f"{symbol} is absent, and a silence becomes known later than it begins"
-                hint = "write what may not be missing instead: a symbol of the stream's events"
+            hint = (
+                "absent can be runs, silences, rows, or matches of a query without BRIDGING or NOT"
+            )
             validation.report(spec.span, message, hint)
     return len(validation.diagnostics) > before
 

@@ -42,6 +42,7 @@ def add_absences(draft: ProgramDraft) -> None:
                 pair_end=len(draft.absent_pairs),
                 same=bits_word(same),
                 begins_known=stream.known_by == "ts",
+                is_longer=absent in draft.ticks.longer,
             )
         )
 

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import polars as pl
 
+from piestream.compiled.constants import INT64_MAX
 from piestream.errors import SchemaError
 from piestream.expressions.durations import Duration
 from piestream.language.difference_bounds import absence_bounds, kept_after_end
@@ -298,7 +299,7 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
             query.ticks, where, duration, time.nanoseconds_per_tick, time.needs_units
         )
 
-    at_least = tuple(of(("at_least", s.name), s.at_least) for s in query.symbols)
+    at_least = [of(("at_least", s.name), s.at_least) for s in query.symbols]
     at_most = tuple(of(("at_most", s.name), s.at_most) for s in query.symbols)
     bridging = tuple(of(("bridging", s.name), s.bridging) for s in query.symbols)
     max_gap = None if query.is_combined else of(("max_gap",), query.streams[0].max_gap)
@@ -314,11 +315,21 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
     distances = distances_of(query.constraints)
     absent_distances = tuple(distances_of(absence.constraints) for absence in query.absences)
     absent = {absence.symbol for absence in query.absences}
+    longer = set()
+    for number, symbol in enumerate(query.symbols):
+        silence = query.streams[symbol.stream].silence
+        if symbol.name in absent and silence is not None:
+            # any event is known as its beginning, and its length tells whether it is one
+            longest = min(of(("silence", symbol.name), silence.longer_than) or 0, INT64_MAX - 1)
+            if (at_least[number] or 0) <= longest:
+                at_least[number] = longest + 1
+                longer.add(number)
     errors.raise_all()
     within = max(one.length for one in kept)
     return Ticks(
-        within, max_gap, at_least, at_most, cooldown, distances, kept, bridging, absent_distances,
+        within, max_gap, tuple(at_least), at_most, cooldown, distances, kept, bridging, absent_distances,
         frozenset(n for n, symbol in enumerate(query.symbols) if symbol.name in absent),
+        frozenset(longer),
     )  # fmt: skip
 
 

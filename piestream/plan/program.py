@@ -51,6 +51,8 @@ class Ticks:
     #: Of each absence and each of its constraints.
     absent_distances: tuple[tuple[tuple[int, ...], ...], ...] = ()
     absent: frozenset[int] = frozenset()  # the numbers of the absent symbols
+    #: Of these, the silences whose least length is a tick more than what they are longer than.
+    longer: frozenset[int] = frozenset()
 
     @property
     def looks_back(self) -> int | None:

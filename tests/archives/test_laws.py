@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -21,12 +22,14 @@ from piestream.language.parts import Aggregate
 from tests.engines import difference, parse, plain
 from tests.randoms import random_scenario, scenario, sequenced
 from tests.scenario import Definition, Scenario
+from tests.truth import column, until
 
 #: How many seeds are tried.
 _SEEDS = range(int(os.environ.get("PIESTREAM_ARCHIVE_LAWS", "60")))
 
 #: Columns of numbers, of which RETURN gives values.
 _VALUES = ("n0", "n1", "f0")
+_FLAGS = ("b0", "b1", "b2", "b3", "b4", "b5")
 
 
 @pytest.fixture(autouse=True)
@@ -91,11 +94,23 @@ def _drawn(seed: int, rng: Random) -> Scenario:
     if kind == 4:
         return sequenced(seed)
     drawn = random_scenario(Random(seed), name=drawn.name)
+    if kind == 2:
+        starts = rng.sample(_FLAGS, len(drawn.definitions))
+        return drawn.having(
+            definitions=tuple(map(partial(_until, rng), drawn.definitions, starts)),
+            max_gap=None, ties="error", where=None,
+        )  # fmt: skip
     if rng.random() < 0.3:
         return drawn
     plain_ones = tuple(Definition(d.name, d.predicate) for d in drawn.definitions)
     drawn = drawn.having(definitions=plain_ones, max_gap=None)
     return drawn if rng.random() < 0.2 else drawn.having(returns=_extremes(drawn, rng), where=None)
+
+
+def _until(rng: Random, drawn: Definition, start: str) -> Definition:
+    """A symbol that begins with one flag, and goes on to another."""
+    stop = rng.choice([flag for flag in _FLAGS if flag != start])
+    return Definition(drawn.name, until(column(start), column(stop)))
 
 
 def _is_short(drawn: Scenario) -> bool:
@@ -148,7 +163,7 @@ def _archived(frame: pl.DataFrame, drawn: Scenario, rng: Random, folder: str) ->
 
 @pytest.mark.parametrize("start", range(2))
 def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
-    selected = less = undecoded = closed = absent = in_sequence = 0
+    selected = less = undecoded = closed = absent = in_sequence = latched = 0
     for seed in _SEEDS[start::2]:
         rng = Random(f"archive {seed}")
         drawn = _drawn(seed, rng)
@@ -174,6 +189,7 @@ def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
                     less += work.read_rows < len(frame)
                     absent += bool(drawn.absences) and work.read_rows < len(frame)
                     in_sequence += query.is_sequenced and work.read_rows < len(frame)
+                    latched += bool(work.plan.reach and work.plan.reach.latches)
                     undecoded += bool(work.plan.decoder.is_quiet.any())
             except Exception as error:
                 error.add_note(where)
@@ -188,3 +204,4 @@ def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
     assert closed > 0
     assert absent > 0
     assert in_sequence > 0
+    assert latched > 0

@@ -174,6 +174,41 @@ def test_what_is_absent_may_end_at_the_first_row_that_is_read(tmp_path: Path) ->
     assert len(query.run(rows)) == 0
 
 
+@pytest.mark.parametrize("key", ["car", None])
+@pytest.mark.parametrize(
+    ("hot", "cold", "holds_before"),
+    [(20_000, 20_000, False), (15_000, 15_000, True), (14_000, 15_000, False)],
+    ids=["near", "far away it began", "far away it ended"],
+)
+def test_what_until_says_is_known_from_the_last_row_that_decides_it(
+    tmp_path: Path, key: str | None, hot: int, cold: int, holds_before: bool
+) -> None:
+    ts = pl.col("ts")
+    rows = car_rows().with_columns(
+        hot=(ts % 700 < 8) & ~ts.is_between(hot, 20_030),
+        cold=(ts % 900 < 8) & ~ts.is_between(cold, 20_060),
+    )
+    lake = lake_of(tmp_path, rows, key)
+    query = ps.query(BRAKING.replace("speed > 60", "hot UNTIL cold"))
+    found = query.run(lake)
+    assert (len(found) == 0) == holds_before
+    assert_same(found, query.run(rows))
+    assert 0 < n_read(query, lake) < 3000
+
+
+def test_what_until_says_is_read_of_all_where_it_is_known_from_far_away(tmp_path: Path) -> None:
+    rows = car_rows().with_columns(
+        speed=pl.when(pl.col("ts") % 40 < 4).then(0.1).otherwise("speed")
+    )
+    lake = lake_of(tmp_path, rows)
+    never = "ts BETWEEN 20010 AND 20013 OR speed = 0.125 UNTIL speed = 0.375"
+    query = ps.query(BRAKING.replace("speed > 60", never))
+    found = query.run(lake)
+    assert len(found) == 4
+    assert_same(found, query.run(rows))
+    assert n_read(query, lake) == len(rows)
+
+
 def test_where_the_events_of_what_is_absent_are_counted_all_is_read(tmp_path: Path) -> None:
     rows = car_rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
     lake = lake_of(tmp_path, rows)
@@ -205,7 +240,9 @@ def test_events_of_one_time_are_read_narrowly_too(
     "text",
     [
         BRAKING + " EMIT ON BOTH LIMIT 1",
-        BRAKING.replace("speed > 60", "speed > 60 UNTIL speed < 50"),
+        BRAKING.replace("speed > 60", "speed > 60 UNTIL speed < 50").replace(
+            "ORDER BY ts", "ORDER BY ts MAX GAP 99"
+        ),
         BRAKING.replace("speed > 60", "PREV(AVG(speed) OVER 100) > 60"),
     ],
 )

@@ -116,22 +116,3 @@ def test_an_impossible_query_is_refused_by_the_builder_too() -> None:
     clash = short.before(b) & (b.ts - short.te < "5 s") & (b.ts - short.ts > "1 min")
     with pytest.raises(ps.QueryError, match="no intervals can satisfy together"):
         _ = ps.pattern(clash).within("1 h").query
-
-
-def test_what_is_closed_ends_at_the_last_event_as_far_as_distances_go() -> None:
-    frame = pl.DataFrame({"t": [1, 5, 7], "x": [0, 5, 5], "y": [5, 5, 5]})
-    for distance in ("a.te - b.ts = 6", "a.te - b.ts BETWEEN 4 AND 6"):
-        query = ps.query(f"{HEAD} {distance} WITHIN 24 RETURN a.ts, a.te")
-        assert query.run(frame, at_end="close").rows() == [(7, 5, 7)], distance
-        assert query.run(frame).is_empty()
-
-
-def test_pairs_that_no_overlap_leaves_out_are_stored_whole() -> None:
-    query = ps.query(
-        "FROM s ORDER BY t MAX GAP 1 DEFINE m AS x > 0, b AS y > 0, q AS z > 0 "
-        "PATTERN m.te <= q.ts + 5 AND b.ts - q.te < 14 WITHIN 10000 NO OVERLAP"
-    )
-    session = query.open()
-    for t, x, y, z in ((1, 1, 1, 0), (3, 1, 0, 1), (12, 0, 1, 0)):
-        session.push(pl.DataFrame({"t": [t], "x": [x], "y": [y], "z": [z]}))
-        session = query.open(state=session.snapshot())

@@ -102,6 +102,21 @@ def test_what_was_given_leaves_with_the_window() -> None:
     assert max(sizes[2:]) <= 2 * sizes[1]
 
 
+def test_pairs_of_what_is_barred_stay_where_a_snapshot_has_them() -> None:
+    """No match that overlaps the last one is given, but its intervals are held for as long as ever."""
+    query = ps.query(
+        "FROM s ORDER BY t DEFINE m AS p, b AS q, c AS r "
+        "PATTERN m.te <= c.ts + 5 AND b.ts - c.te < 14 WITHIN 10000 NO OVERLAP"
+    )
+    session = query.open()
+    found = []
+    for t, p, q, r in ((1, 1, 1, 0), (3, 1, 0, 1), (4, 0, 0, 0), (12, 0, 1, 0), (13, 1, 1, 1)):
+        row = {"t": [t], "p": [bool(p)], "q": [bool(q)], "r": [bool(r)]}
+        found += session.push(pl.DataFrame(row)).rows()
+        session = query.open(state=session.snapshot())
+    assert [row[0] for row in found] == [3, 12]
+
+
 def test_they_judge_what_where_lets_pass() -> None:
     query = chain("WHERE b.ts > 100 ONCE PER c LIMIT 3")
     frame = TURNS[:130]

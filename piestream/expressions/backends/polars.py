@@ -276,6 +276,9 @@ class _Writer:
             return column.cast(pl.String)
         if type.kind is Kind.NULL:
             return pl.lit(None, dtype=pl.Boolean)
+        if type.kind is Kind.DATETIME and getattr(own, "time_unit", None) == "ms":
+            # Polars would take the digits beyond milliseconds from what it is compared with.
+            return column.cast(self.dtype(type), strict=False)
         return column
 
     def _const(self, value: Any, type: Type) -> pl.Expr:
