@@ -168,9 +168,10 @@ def random_scenario(
         except TooManyMatchesError:
             length = length * 2 // 3
             continue
-        if not found and drawn.absences and len(rows) % 4:
+        is_bridged = any(one.bridging is not None for one in drawn.definitions)
+        if not found and drawn.absences and (is_bridged or len(rows) % 4):
             drawn = present
-        if not found and any(one.bridging is not None for one in drawn.definitions):
+        if not found and is_bridged:
             return drawn.having(rows=rows).without_bridges()  # bridged, it teaches little
         return drawn.having(rows=rows, had_matches=bool(found))
 
