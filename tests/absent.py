@@ -54,6 +54,8 @@ class Span:
     end: int | None
     #: It is interrupted (BRIDGING), so it goes on before this instant, or it has ended.
     goes_on_before: int | None = None
+    #: It ends because the input does: behind what ends, or begins, with the last event.
+    is_closed: bool = False
 
 
 def last_instant(
@@ -68,6 +70,7 @@ def last_instant(
     not_before: tuple[Node, int] = (NOW, 0),
     known_by: str = "ts",
     longer_than: int | None = None,
+    closes: bool = False,
 ) -> int | None:
     """From when on an interval can satisfy the group no longer; None if it cannot now.
 
@@ -89,12 +92,13 @@ def last_instant(
             given.append((not_before[0], (absent, "ts"), -not_before[1], True))
         given += (((name, "te"), (absent, "ts"), -length, True) for name, length in apart.items())
     found: int | None = None
+    delayed = set(_delayed(absent, spans, closes))
     names = [name for name, allowed in relations.items() if len(allowed) < len(RELATIONS)]
     for chosen in product(*(relations[name] for name in names)):
         orders = [
             one
             for name, relation in zip(names, chosen, strict=True)
-            for one in _ordered(absent, name, relation)
+            for one in _ordered(absent, name, relation, delayed)
         ]
         until = _latest_now([*given, *orders])
         if until is not None and (found is None or until > found):
@@ -140,13 +144,23 @@ def _distances(distances: Iterable[tuple[Node, Node, str, int]]) -> Iterator[Ine
             yield since, end, -amount, comparison == ">"
 
 
-def _ordered(x: str, y: str, relation: str) -> Iterator[Inequality]:
-    """The orders of endpoints that are a relation of x to y, as the table above has them."""
+def _delayed(absent: str, spans: Mapping[str, Span], closes: bool) -> Iterator[Node]:
+    """The endpoints that lie a tick behind where they are shown, once the input is closed (SPEC 2)."""
+    for name, span in spans.items():
+        if span.is_closed or (closes and span.end is None):
+            yield name, "te"
+    if closes and absent not in spans:
+        yield from ((absent, "ts"), (absent, "te"))
+
+
+def _ordered(x: str, y: str, relation: str, delayed: Collection[Node]) -> Iterator[Inequality]:
+    """The orders of endpoints that are a relation of x to y, as the table of SPEC 3 has them."""
     for left, sign, right in RELATIONS[relation]:
         one, other = _end(left, x, y), _end(right, x, y)
-        yield one, other, 0, sign == "<"
+        later = (other in delayed) - (one in delayed)
+        yield one, other, later, sign == "<"
         if sign == "=":
-            yield other, one, 0, False
+            yield other, one, -later, False
 
 
 def _end(word: str, x: str, y: str) -> Node:

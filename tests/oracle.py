@@ -671,6 +671,7 @@ class _Partition:
                     group.distances,
                     apart,
                     self._not_before(group.name, now),
+                    closes=self.moments[now].at is not None,
                 )
             )
         if found == {absent.CERTAIN} and (
@@ -734,7 +735,8 @@ class _Partition:
         """An interval as far as it is known; of one that is interrupted, all that it may be."""
         start = self.moments[one.start].time
         if one.end is not None and one.known is not None and one.known <= now:
-            return [absent.Span(start, self.moments[one.end].endpoint)]
+            end = self.moments[one.end]
+            return [absent.Span(start, end.endpoint, is_closed=end.at is not None)]
         ended = self._interrupted(name, now)
         if ended is None:
             return [absent.Span(start, None)]

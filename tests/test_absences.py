@@ -109,6 +109,16 @@ def test_nothing_is_decided_because_the_input_ends() -> None:
     assert contained.run(rows, at_end="close").rows() == [("x", 2, 1)]
 
 
+def test_a_deadline_passes_where_the_end_of_the_input_comes_to_it() -> None:
+    rows = pl.DataFrame({"ts": [1, 5, 7], "a": [0, 1, 1], "d": [0, 0, 1], "c": [0, 0, 0]})
+    for length, wanted in ((1, [(8, 5, 7)]), (2, [])):
+        query = ps.query(
+            "FROM s ORDER BY ts DEFINE a AS a > 0, d AS d > 0, c AS c > 0 PATTERN a overlaps d "
+            f"AND NOT (c after a AND c.ts - a.te <= {length}) WITHIN 99 RETURN a.ts, a.te"
+        )
+        assert query.run(rows, at_end="close").rows() == wanted
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_cases_are_reported_neither_too_early_nor_too_late(way: str) -> None:
     cases = rows = 0

@@ -17,7 +17,7 @@ from piestream.language.model import Query
 from piestream.language.parts import Constraint, Emit, Endpoint, Source, Symbol
 from piestream.relations import ALL_NAMES, Relation, inverse, relation_of
 from tests import absent
-from tests.absent import RELATIONS, Span, last_instant
+from tests.absent import CERTAIN, RELATIONS, Span, last_instant
 from tests.oracle import matches
 from tests.truth import column
 
@@ -210,3 +210,11 @@ def _keeps(at: Mapping[Any, int], distance: Any) -> bool:
     end, since, comparison, amount = distance
     holds = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[comparison]
     return bool(holds(at[end] - at[since], amount * 6))
+
+
+def test_what_the_end_of_the_input_ends_overlaps_what_begins_with_the_last_event() -> None:
+    for closed, until in ((True, None), (False, CERTAIN)):
+        present = {"a": Span(8, 9, is_closed=closed)}
+        c = Span(6, 8, is_closed=closed)
+        relations = {"a": ["meets"]}
+        assert last_instant("c", 9, present, c, relations, (0, None), [], closes=closed) == until

@@ -43,9 +43,20 @@ def room_to_await(place: Words, program: Program, pool_array: Array, count: int)
 
 
 @kernel
+def _lies_at(partition: Partition, scratch: Scratch, time: int) -> int:
+    """Where an instant lies: that of an end of the input, a tick behind where it is shown (`Closing`).
+
+    What was interrupted after the last event ends where that is shown, and nothing else is open then.
+    """
+    if scratch.closing == Closing.LAST_EVENT and time > partition.last_time:
+        return time
+    return time + 1 if scratch.closing else time
+
+
+@kernel
 def is_due(partition: Partition, scratch: Scratch, time: int) -> bool:
     """Whether anything is to be judged at an instant."""
-    if scratch.n_matches or partition.awaited().due <= time:
+    if scratch.n_matches or partition.awaited().due <= _lies_at(partition, scratch, time):
         return True
     return scratch.absent_changed != 0 and n_awaited(partition) != 0
 
@@ -88,9 +99,9 @@ class _Settling(Record):
         return False
 
     @method
-    def take_due(self, time: int) -> None:
+    def take_due(self, now: int) -> None:
         """Judge the matches that are due."""
-        while self.store.count() and self.store.due_at(0) <= time:
+        while self.store.count() and self.store.due_at(0) <= now:
             self.judge_again(self.store.at(0))
 
     @method
@@ -183,12 +194,8 @@ def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, 
     room_array = np.empty(future_words(n_others) + program.awaited_width, np.int64)
     match = AwaitedMatch(pointer(room_array))
     future = at_word(match, program.awaited_width)
-    # what was interrupted after the last event ends where that is shown, and nothing else is open then
-    closes = scratch.closing != 0 and not (
-        scratch.closing == Closing.LAST_EVENT and time > partition.last_time
-    )
-    now = time + 1 if closes else time  # where the instant lies: see `Closing`
-    judged = Judged(match, partition, match.ids, future, now, closes, 0)
+    now = _lies_at(partition, scratch, time)
+    judged = Judged(match, partition, match.ids, future, now, now != time, 0)
     store = AwaitedStore(partition, partition)
     settling = _Settling(match, judged, match, store, scratch, matches, floor)
     found = scratch.n_matches
@@ -198,7 +205,7 @@ def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, 
         settling.take_begun(changed & partition.mask & program.bridged)
         if changed & program.absent:
             settling.drop_dead(1)
-    settling.take_due(time)
+    settling.take_due(now)
     given = _add_found(settling, found)
     matches.copy(found, given, scratch.n_matches - found)
     scratch.n_matches += given - found

@@ -468,5 +468,5 @@ def judge(judged: Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -> 
             _wait_for(judged, absence, is_to_come, match)
         waits_for_one_to_come = is_to_come
         verdict = UNDECIDED
-    match.due = min(match.due, plus(last, 1))
+    match.due = min(match.due, plus(last, 1 + judged.closes))
     return verdict
