@@ -160,8 +160,8 @@ class CombinedProjection(Projection):
 
     def of_stream(self, number: int, frame: pl.DataFrame) -> pl.DataFrame:
         """Rows of one stream, as rows of the union; what only other streams have is NULL."""
-        count = len(frame)
         given = {column.name: column for column in self._own_columns(number, frame)}
+        count = len(given[TIME])  # of rows of intervals, those that have a length
         columns = []
         for name, dtype, own, filling in self._columns_of[number]:
             column = None if own is None else given.get(own)
