@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -159,9 +160,10 @@ def _is_measured(drawn: CombinedScenario) -> bool:
     """Whether lengths of time count, but for those that `apart` leaves out."""
     measured = any("{" in d.predicate.text or d.bridging for _, d in drawn.definitions)
     inside = (s.query for s in drawn.streams if isinstance(s.query, CombinedScenario))
+    of_absent = (clause for _, clauses in drawn.absences for clause in clauses)
     return (
         measured
-        or any(clause.distance for clause in drawn.clauses)
+        or any(clause.distance for clause in chain(drawn.clauses, of_absent))
         or any(map(_is_measured, inside))
     )
 
@@ -224,7 +226,7 @@ def _rescaled(
 def test_instants_of_several_streams_are_in_one_order(
     engine: str, kinds: tuple[str, ...], few_seeds: range
 ) -> None:
-    for seed in few_seeds:
+    for seed in few_seeds if kinds == ("events",) else few_seeds[:10]:
         coarser, fine, shown = apart(seed, kinds)
         ends = {item.alias for item in fine.query.returns if isinstance(item, Endpoint)}
         times = ends | {"detected_at", "completed_at"}
