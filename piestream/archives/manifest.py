@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -115,9 +116,8 @@ class Manifest:
                 raise ValueError(f"{file.name!r} is no name of a file of rows")
             if int(file.name.removesuffix(".parquet")) >= self.next_number:
                 raise ValueError(f"{file.name} has a number that is to be given yet")
-        names = [file.name for file in self.files]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
+        (twice, count), *_ = [*Counter(file.name for file in self.files).most_common(1), ("", 0)]
+        if count > 1:
             raise ValueError(f"{twice} is named twice")
         if self.page_rows < 1 or self.file_rows < 1:
             raise ValueError("a page, and a file, has a row at least")
@@ -134,27 +134,37 @@ class Manifest:
     def read(cls, path: Path) -> Manifest:
         """The manifest in a file; FileNotFoundError if there is none."""
         try:
-            found = json.loads(path.read_text("utf-8"))
-            if not isinstance(found, dict) or found.pop("format", None) != _FORMAT:
-                raise ValueError("it is none")
-            version = found.pop("version")
-            if version != VERSION:
-                raise ArchiveError(
-                    f"{path} is of version {version} of archives, and this piestream reads version "
-                    f"{VERSION}: read it with the version that wrote it"
-                )
-            found["files"] = tuple(DataFile(**file) for file in found["files"])
-            found["key"], found["batches"] = tuple(found["key"]), tuple(found["batches"])
-            manifest = cls(**found)
-            manifest.check()
-            return manifest
+            return _parsed(path.read_text("utf-8"))
+        except _OtherVersionError as error:
+            raise ArchiveError(
+                f"{path} is of version {error} of archives, and this piestream reads version "
+                f"{VERSION}: read it with the version that wrote it"
+            ) from None
         except (ValueError, TypeError, KeyError, RecursionError, IsADirectoryError) as error:
-            if isinstance(error, ArchiveError):
-                raise
             raise ArchiveError(
                 f"{path} is no manifest of an archive: {error}. If it is damaged, put back a copy of it; "
                 "the rows are Parquet files in the folder rows beside it"
             ) from None
+
+
+class _OtherVersionError(Exception):
+    """A manifest is of a version that is not known here."""
+
+
+@lru_cache(maxsize=4)
+def _parsed(text: str) -> Manifest:
+    """The manifest in a text, which a session with an archive looks at again and again."""
+    found = json.loads(text)
+    if not isinstance(found, dict) or found.pop("format", None) != _FORMAT:
+        raise ValueError("it is none")
+    version = found.pop("version")
+    if version != VERSION:
+        raise _OtherVersionError(version)
+    found["files"] = tuple(DataFile(**file) for file in found["files"])
+    found["key"], found["batches"] = tuple(found["key"]), tuple(found["batches"])
+    manifest = Manifest(**found)
+    manifest.check()
+    return manifest
 
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
