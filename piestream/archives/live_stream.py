@@ -84,9 +84,7 @@ class LiveStream(CombinedStream):
         self.sources = sources
         inner = {number: inner_of(part) for number, part in enumerate(self.binding.parts)}
         archived = {
-            number: self._archived(number, one)
-            for number, one in inner.items()
-            if number not in self.live
+            number: self._archived(one) for number, one in inner.items() if number not in self.live
         }
         self._sample = Sample(
             self._union, frozenset(self.live), self.reaches, self.detector.window, inner, archived,
@@ -133,7 +131,7 @@ class LiveStream(CombinedStream):
             for number, store in self.stores.items():
                 self._look_for(number, self._sample.inner[number], store)
 
-    def _archived(self, number: int, inner: Binding) -> ArchivedRows:
+    def _archived(self, inner: Binding) -> ArchivedRows:
         """The rows of the archive of a part."""
         key = part_key(inner)
         return ArchivedRows(self.sources.archives[key], inner, partial(self.sources.converted, key))

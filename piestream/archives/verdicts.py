@@ -65,7 +65,7 @@ def _verdict(
     return Verdict(found[0], ~found[1], None if starts is None else starts[0])
 
 
-def may_decide(latch: Until, table: pl.DataFrame, may_have: MayHave | None = None) -> Flags:
+def may_decide(latch: Until, table: pl.DataFrame, may_have: MayHave | None) -> Flags:
     """The pages with rows after which it may be known whether UNTIL is true."""
     found = np.zeros(len(table), np.bool_)
     for part in (latch.start, latch.stop):

@@ -75,8 +75,8 @@ class ProgramDraft:
         query: Query,
         ticks: Ticks,
         outputs: Sequence[OutputWord],
-        keys: Sequence[JoinKey] = (),
-        n_attributes: int = 0,
+        keys: Sequence[JoinKey],
+        n_attributes: int,
     ) -> None:
         self.query = query
         self.counted = counted_streams(query)
