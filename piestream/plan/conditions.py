@@ -17,10 +17,11 @@ from piestream.expressions import syntax
 from piestream.intervals.aggregates import CellKind
 from piestream.language.model import Query
 from piestream.language.parts import Condition, Emit
+from piestream.plan.aggregate_outputs import SelectedValue
 from piestream.plan.aggregates import Selection
 from piestream.plan.columns import CODE, FLOAT, INTEGER, Errors, TimeColumn
 from piestream.plan.match_values import MatchValues, lengths_in_ticks
-from piestream.plan.outputs import Output, ResultRows, SelectedValue
+from piestream.plan.outputs import Output, ResultRows
 from piestream.plan.program import Cell, JoinKey, OutputWord
 
 Words = NDArray[np.int64]

@@ -20,6 +20,7 @@ from piestream.language.parts import (
     Return,
     Value,
 )
+from piestream.plan.aggregate_outputs import aggregate_output
 from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn
 from piestream.plan.match_values import MatchValues, calculated_value, lengths_in_ticks
 from piestream.plan.outputs import (
@@ -27,9 +28,8 @@ from piestream.plan.outputs import (
     InstantNumber,
     IntervalDuration,
     Output,
-    RelationName,
-    aggregate_output,
 )
+from piestream.plan.relation_name import RelationName
 from piestream.relations import ANY, Relation, inverse
 
 __all__ = ["Returned", "returned_columns"]
