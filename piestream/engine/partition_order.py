@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from piestream.copies import Copied
 from piestream.engine import ordering
 from piestream.engine.partitions import Partitions, WholePartitions
 from piestream.engine.projection import SEQUENCE
@@ -28,7 +29,7 @@ class OrderedPartitions(NamedTuple):
     n_ties: int  # how many rows were left out, because others have their time
 
 
-class PartitionOrder:
+class PartitionOrder(Copied):
     """Orders the rows that a buffer released, behind what has been processed of each partition.
 
     An input that comes ``whole`` has no rows to come.

@@ -1,9 +1,10 @@
-"""What rows say at one event: intervals that begin, end or are known whole, and the pairs it decides.
+"""Rows of intervals at one event: they begin intervals, end them, or give whole ones, and decide pairs.
 
-First what began before the window is forgotten, then the rows that end an interval are applied, then
-pairs are found: of the ends that pass, of the runs that start, and of each interval that becomes
-known, which then joins its symbol's orders. So each pair is found from one side. They lie in the ring
-of their constraint, and are inserted one by one as the queue is drained.
+First the intervals that began before the window are dropped. Then the rows that end an interval are
+applied. Then pairs are found: for the ends that pass, for the runs that start, and for each interval
+that becomes known, which is inserted into its symbol's orders after that. So each pair is found from
+one side only. Found pairs lie in the ring of their constraint, and are inserted into the index one by
+one as the queue is drained.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _PAIR_WORDS = Pair.size
 # -- forgetting ------------------------------------------------------------------------------------
 @kernel
 def _forget(partition: Partition, s: int, slot_id: int) -> None:
-    """Take an interval out of its symbol's orders."""
+    """Remove an interval from its symbol's orders."""
     symbol = partition.program.symbols[s]
     by_start = partition.order(s, BY_START)
     slot = by_start.slot(slot_id)
@@ -49,7 +50,7 @@ def _forget(partition: Partition, s: int, slot_id: int) -> None:
 
 @kernel
 def _is_waited_for(symbol: Symbol, slot: RowSlot, now: int) -> bool:
-    """Whether the end of an interval matters though it can be in no match to come."""
+    """Whether the end of an interval is still needed although no later match can hold the interval."""
     if slot.end < now:
         return False
     if symbol.gone_until != NONE:
@@ -106,7 +107,7 @@ def expire_rows(partition: Partition, s: int, floor: int, now: int) -> int:
 
 @kernel
 def _make_room(partition: Partition, s: int) -> None:
-    """Give the oldest slots of a full ring to intervals to come, if they are retired or forgotten."""
+    """Reuse the oldest slots of a full ring if their intervals are retired or dropped."""
     ring = partition.ring(s)
     by_start = partition.order(s, BY_START)
     moved = 0
@@ -172,7 +173,7 @@ def _duration_is_allowed(symbol: Symbol, slot: RowSlot) -> bool:
 
 @kernel
 def _refuse(partition: Partition, s: int, slot_id: int) -> None:
-    """Leave out an interval whose duration is not allowed; it may still stand between others."""
+    """Mark an interval as invalid because of its duration; for followed-by it still lies between others."""
     if partition.program.symbols[s].gone_until == NONE:
         _forget(partition, s, slot_id)
         return
@@ -203,7 +204,7 @@ def _end_open_row(partition: Partition, scratch: Scratch, s: int, slot_id: int) 
 
 @kernel
 def _pass_known_end(partition: Partition, scratch: Scratch, s: int, slot_id: int) -> None:
-    """Let an end that was known before pass now; as an instant, it is known since now."""
+    """Note that an end that was known in advance passes now: its instant is that of this event."""
     by_start, by_end = partition.order(s, BY_START), partition.order(s, BY_END)
     slot = by_start.slot(slot_id)
     is_in_end = slot.orders[BY_END].count != 0 or slot.held == Held.RETIRED
@@ -219,7 +220,7 @@ def _pass_known_end(partition: Partition, scratch: Scratch, s: int, slot_id: int
 
 @kernel
 def _end_row(partition: Partition, scratch: Scratch, s: int, row: KnownRow) -> bool:
-    """Apply a row to the interval whose end it tells, or whose known end passes; False: to none."""
+    """Apply a row to the interval that it ends, or whose known end passes; False if there is none."""
     by_start = partition.order(s, BY_START)
     slot_id = by_start.find(row.start_instant, OPEN, row.number)
     if slot_id != NONE:
@@ -235,7 +236,7 @@ def _end_row(partition: Partition, scratch: Scratch, s: int, row: KnownRow) -> b
 
 @kernel
 def _close_rows(partition: Partition, scratch: Scratch) -> None:
-    """End what is open because the input ends: all of it that began before what is shown."""
+    """End the open intervals because the input ends: those that began before the time that is shown."""
     limit = scratch.time - 1
     if partition.program.is_sequenced:
         limit = partition.last_instant() if scratch.closing == Closing.LAST_EVENT else OPEN
@@ -289,7 +290,7 @@ def _begin_row(
 
 @kernel
 def _name_followed(partition: Partition, scratch: Scratch, s: int, slot_id: int) -> None:
-    """Note which ends an interval that becomes known follows, where RELATION tells it."""
+    """Note which ends an interval that becomes known follows immediately, if a RELATION needs it."""
     program = partition.program
     symbol = program.symbols[s]
     for number in range(symbol.incident, symbol.incident_end):
@@ -306,7 +307,7 @@ def _find(
     place: Words, program: Program, pool_array: Array, scratch: Scratch, s: int, slot_id: int,
     passed: bool,
 ) -> Array:  # fmt: skip
-    """Find the pairs that an endpoint of an interval decides; gives the pool."""
+    """Find the pairs that are decided by an endpoint of an interval; returns the pool."""
     symbol = program.symbols[s]
     for number in range(symbol.incident, symbol.incident_end):
         incident = program.incidents[number]
@@ -336,7 +337,7 @@ def _find(
 
 @kernel
 def _find_of_passing(place: Words, program: Program, pool_array: Array, scratch: Scratch) -> Array:
-    """Find the pairs that the ends of rows' intervals decide which pass now."""
+    """Find the pairs that are decided by ends, given by rows, that pass now."""
     rest = scratch.passed
     now = scratch.now
     while rest:
@@ -363,7 +364,7 @@ def _find_of_passing(place: Words, program: Program, pool_array: Array, scratch:
 def _find_of_runs(
     place: Words, program: Program, pool_array: Array, scratch: Scratch, symbols: int, passed: bool
 ) -> Array:
-    """Find the listed pairs of the runs of symbols (as bits) that end or start now, or go on."""
+    """Find the listed pairs of runs that end, start or go on now; the symbols are bits."""
     while symbols:
         s = trailing_zeros(symbols)
         symbols &= symbols - 1
@@ -381,7 +382,7 @@ def _find_of_runs(
 
 @kernel
 def _find_reached(place: Words, program: Program, pool_array: Array, scratch: Scratch) -> Array:
-    """Look again at the pairs of which a distance has become certain as time went on."""
+    """Judge the pending pairs of which a distance has become certain because time passed."""
     for c in range(program.n_constraints):
         constraint = program.constraints[c]
         for number in range(constraint.distance, constraint.distance_end):
@@ -410,7 +411,7 @@ def _arrive(
     place: Words, program: Program, pool_array: Array, scratch: Scratch, columns: Columns,
     number: int, s: int, row: KnownRow,
 ) -> Array:  # fmt: skip
-    """Let an interval become known by the row of this number, with the pairs that this decides."""
+    """Insert the interval of the row with this number, and find the pairs that it decides."""
     symbol = program.symbols[s]
     pool_array = _with_room_for_rows(place, program, pool_array, s)
     partition = Partition(place, program, pointer(pool_array))
@@ -473,7 +474,7 @@ def _reach_lengths(partition: Partition, scratch: Scratch, time: int) -> None:
 
 @kernel
 def _enqueue_many(partition: Partition, scratch: Scratch) -> None:
-    """Queue what many intervals of rows became or decided: arrivals, then ends, then pairs."""
+    """Queue the intervals that rows changed, and the pairs: first arrivals, then ends, then pairs."""
     program = partition.program
     tails = scratch.tails
     rest = program.rows

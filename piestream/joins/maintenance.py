@@ -1,4 +1,4 @@
-"""All of the state at once: forgetting what is dead, sampling what lives, renaming values."""
+"""Passes over the whole state: compaction, statistics for the join orders, renumbering of codes."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def compact(
 
 @kernel
 def _remap_word(words: Words, word: int, moved: Array, held: Array, rename: bool) -> None:
-    """Note a code as held, or give it its new name. Words that are no code yet stay."""
+    """Mark a code as held, or replace it by its new number. Words that hold no code yet stay as they are."""
     code = words[word]
     if 0 <= code < held.size:
         held[code] = 1
@@ -249,7 +249,7 @@ def remap_codes(
 
 @kernel
 def _sample_slot(slot: Slot, side: Side, others: RingHeader, sample: SideSample) -> None:
-    """Add what one interval says of a side of a constraint."""
+    """Add one interval to the sample of a side of a constraint."""
     partners = slot.partners(side.partners)
     found = 0
     if partners.lo != NONE and partners.hi >= others.head:

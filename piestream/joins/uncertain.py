@@ -1,4 +1,4 @@
-"""Which pairs are decided where an endpoint becomes known later than it is.
+"""Which pairs are decided if an endpoint becomes known only after its time has passed.
 
 An interval of a symbol with BRIDGING whose predicate ceases to hold has ended then, or goes on and
 ends later than now: it has two *outlooks*, until a run follows or it is too late for one. A pair is
@@ -82,7 +82,7 @@ def first_run_apart(partition: Partition, s: int, slot: Slot, later: int) -> int
 
 
 class Outlook(Record):
-    """What is known of an interval at some instant. (What it is lies nowhere.)"""
+    """The known endpoints of an interval at some instant. (It has no words of its own.)"""
 
     start: Carried[int]  # instants
     end: Carried[int]  # OPEN: later than that instant
@@ -90,7 +90,7 @@ class Outlook(Record):
 
 
 class Candidate(Record):
-    """Two intervals that may be a pair of an uncertain constraint. (What they are lies nowhere.)"""
+    """Two intervals that may be a pair of an uncertain constraint. (They have no words of their own.)"""
 
     partition: Carried[Partition]
     scratch: Carried[Scratch]
