@@ -170,7 +170,7 @@ class Aggregation:
         return np.flatnonzero(decided), np.flatnonzero(whole), np.flatnonzero(read)
 
     def _known(self) -> Flags:
-        """The pages whose statistics have all that is asked."""
+        """The pages whose statistics hold all that the request needs."""
         table, known = self.pages.table, pl.lit(True)
         for column in self._columns:
             dtype = self.pages.schema[column]
@@ -189,7 +189,7 @@ class Aggregation:
         found: Flags = table.with_columns(known.alias(_SPAN))[_SPAN].to_numpy()
         return found
 
-    # -- what they say ----------------------------------------------------------------------------
+    # -- from statistics ---------------------------------------------------------------------------
 
     def _take_statistics(self, chosen: Words) -> None:
         """Count pages by their statistics."""
@@ -237,7 +237,7 @@ class Aggregation:
             if value is not None:
                 self._ends[key] = value if known is None else better(known, value)
 
-    # -- what rows say ----------------------------------------------------------------------------
+    # -- from rows ---------------------------------------------------------------------------------
 
     def _read_columns(self) -> list[str]:
         """The columns that are read, beside the times where these are needed."""

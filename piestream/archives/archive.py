@@ -95,7 +95,7 @@ def archive(
 
 
 class Archive:
-    """Rows on disk. `archive` opens it, and says what it is.
+    """Rows on disk, which `archive` opens.
 
     It shows the generation that was the latest when it was opened, or last written through it;
     `refresh` takes notice of what others have written since.
@@ -138,7 +138,7 @@ class Archive:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns that tell partitions apart."""
+        """The columns whose values make the key of a partition."""
         return () if self._manifest is None else self._manifest.key
 
     @property

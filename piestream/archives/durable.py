@@ -54,7 +54,7 @@ def place(pending: Path, path: Path) -> None:
 
 
 def replace_text(path: Path, pending: Path, text: str) -> None:
-    """Put a text in the place of what a file held: whoever reads sees either."""
+    """Replace the text of a file atomically: a reader sees either the old or the new one."""
     with open(pending, "w", encoding="utf-8", newline="\n") as file:
         file.write(text)
         file.flush()

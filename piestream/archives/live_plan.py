@@ -28,9 +28,9 @@ from piestream.plan.binding import Binding
 
 __all__ = ["LEAST_ROWS", "ROWS_BETWEEN", "Choice", "Costs", "Sample", "choose"]
 
-#: So many of the archive's latest rows say what there is to expect.
+#: So many of the archive's latest rows are the sample for the estimates.
 _SAMPLE_ROWS = 1 << 11
-#: Fewer say nothing.
+#: A smaller sample is not used.
 LEAST_ROWS = 1 << 8
 #: A session chooses again after so many rows, or once its archives have twice as many.
 ROWS_BETWEEN = 1 << 20
@@ -181,7 +181,7 @@ def _costs(sample: Sample) -> Costs | None:
             return None
         try:
             matches[number] = _matches(sample, number, converted)
-        except StreamError:  # what is wrong with the rows is told where they are needed
+        except StreamError:  # what is wrong with the rows is reported where they are needed
             return None
     cost = {number: _cost(sample.inner[number]) for number in matches}
     n = len(rows)

@@ -301,7 +301,7 @@ class ArchivedRows:
         return projected(self.projection, self.converted(rows))
 
     def _may_have(self, wanted: pl.DataFrame) -> Flags:
-        """Whether each page may have one of the partitions, as far as the first key tells."""
+        """Whether each page may have one of the partitions, by the first key column."""
         pages = self._pages
         name = self.binding.query.partition_by[0] if self.projection.keys else None
         if name is None or pages.schema[name] != wanted.schema[KEY + name]:

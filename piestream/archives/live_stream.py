@@ -80,7 +80,7 @@ class LiveStream(CombinedStream):
     # -- opening ----------------------------------------------------------------------------------
 
     def attach(self, sources: Sources) -> None:
-        """Take the archives, and decide how to go about it; before the first rows."""
+        """Take the archives and choose a plan, before the first rows."""
         self.sources = sources
         inner = {number: inner_of(part) for number, part in enumerate(self.binding.parts)}
         archived = {

@@ -1,4 +1,4 @@
-"""Pages that need not be decoded: what statistics tell of them is all that a query asks.
+"""Pages that need not be decoded: their statistics hold all that a query needs of them.
 
 On such a page every predicate is true of all rows or of none, and there is one partition. Then nothing can
 be reported but at its first row, where a predicate may differ from the row before. The row at which it begins
@@ -123,7 +123,7 @@ class QuietPages:
         return found
 
     def _values(self) -> tuple[Flags, Flags, Flags]:
-        """The pages of which values count; the first one, if an interval begins; what statistics tell."""
+        """The pages whose values count; the first page, if an interval begins there; and their statistics."""
         query = self.binding.query
         can_hold = pages_of_symbols(query, self.verdicts)
         counted, begun, ends_counted = (self.nothing.copy() for _ in range(3))

@@ -55,7 +55,7 @@ class ArchiveRun:
         self.read_rows = 0
         self.statistics = Statistics()
         self.limit = Limit(options.limit)
-        self.stream: Any = self  # what tells how the run goes
+        self.stream: Any = self  # for the progress of the run
         self._scan: FileRun | None = None
         if self.plan.cores is None or not select:
             source.time = self.binding.time.name

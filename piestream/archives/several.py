@@ -109,7 +109,7 @@ def _selected(
         window, absent = lengths
         parts = parts_of(whole, archives, max(window, absent))
     except (ValueError, TypeError):
-        return {}  # what is wrong is said where all rows are bound
+        return {}  # the fault is reported where all rows are bound
     if not any(part.present for part in parts):
         return {}
     allowed = _allowed(parts, window, _waits(query))

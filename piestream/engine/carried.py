@@ -22,7 +22,7 @@ Words = NDArray[np.int64]
 
 @dataclass(slots=True)
 class CarriedState:
-    """What the latest event of each partition says, by the partition's number."""
+    """The values of the latest event of each partition, by the partition's number."""
 
     last_times: Words
     bits: NDArray[np.bool_]  # a row for each predicate

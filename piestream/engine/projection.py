@@ -148,7 +148,7 @@ class Projection:
 
     @property
     def has_ties(self) -> bool:
-        """Whether events can tie: not where the order of rows tells all of them apart."""
+        """Whether events can tie: not if ORDER BY includes the order of rows."""
         return not self.binding.query.streams[0].row_order
 
     @property

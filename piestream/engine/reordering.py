@@ -42,7 +42,7 @@ class ReorderBuffer(Copied):
         self.on_late = on_late
         self.is_unordered = False  # whether rows come by `release_unordered`
         self.rows: pl.DataFrame | None = None
-        self.latest = INT64_MIN  # the largest time seen, or later: it says what the watermark is
+        self.latest = INT64_MIN  # the largest time seen, or later: the watermark follows from it
         self.seen = INT64_MIN  # the largest time seen
         self.dropped = 0  # late rows that were left out
 

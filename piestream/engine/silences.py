@@ -64,7 +64,7 @@ class _Starts(NamedTuple):
     groups: Words
     times: Words
     is_new: NDArray[np.bool_]  # it is an event of this batch
-    begun: NDArray[np.bool_]  # the beginning of its silence has been told before
+    begun: NDArray[np.bool_]  # the row of its silence's beginning was given before
     is_last: NDArray[np.bool_]
     following: Words  # the next event, or the time up to which it is known that there is none
 
@@ -101,7 +101,7 @@ class Silences:
             for number, part in enumerate(binding.parts)
             if part.source.silence is not None
         ]
-        #: Up to which time silences have been told; it not included.
+        #: Silences whose deadline is before this time have been given.
         self.passed = INT64_MIN
 
     def __bool__(self) -> bool:
@@ -140,7 +140,7 @@ class Silences:
         return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
 
     def _deadlines(self, stream: _Silent, partitions: Words) -> NDArray[np.uint64]:
-        """The deadlines of partitions whose silences have not been told."""
+        """The deadlines of partitions whose silences have not been given."""
         last = self.carried[stream.of].last_times[partitions]
         waits = (last != INT64_MIN) & ~_exceeds(last, self.passed, stream.ticks)
         return deadlines_after(last, stream.ticks, waits)
@@ -216,7 +216,7 @@ class Silences:
         return numbers
 
     def pass_time(self, limit: int) -> None:
-        """All silences before ``limit`` have been told."""
+        """All silences before ``limit`` have been given."""
         self.passed = max(self.passed, limit)
 
     def await_deadlines(self, partitions: Words) -> NDArray[np.bool_]:

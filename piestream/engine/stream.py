@@ -117,7 +117,7 @@ class Stream:
         self._counts = Statistics()
         #: This very frame is given for an event that completes no match.
         self.no_results = pl.DataFrame(schema=binding.result_schema)
-        #: Is told the result rows that are found, where somebody wants to look on.
+        #: Called with the result rows that are found, if they are observed.
         self.on_results: Callable[[pl.DataFrame], None] | None = None
         self._observed = True
         self.changes = ChangeCount()
@@ -276,7 +276,7 @@ class Stream:
             self._finished = True
 
     def _closed(self, at_end: AtEnd | None, most_rows: int) -> Iterator[pl.DataFrame]:
-        """The results of ending what is open, if that is asked for."""
+        """The results of ending the open intervals, if the input is to be closed."""
         if (at_end or self._at_end) == "close":
             yield from map(self._results, self.detector.close(most_rows))
             self._incomplete = 0
@@ -298,7 +298,7 @@ class Stream:
     def _incomplete_rows(self) -> int:
         """How many rows more there were if what is open ended with the input, which has ended.
 
-        They are counted once, when somebody asks: it takes the state, which nobody needs any more.
+        They are counted once, at the first call, which uses up the state.
         """
         if self._incomplete is None:
             if not self._finished or self.latest > _LAST_CLOSABLE:
@@ -310,7 +310,7 @@ class Stream:
 
     @property
     def latest(self) -> int:
-        """The largest time seen, or what says the same of the watermark; before all times if there was none."""
+        """The largest time seen, or the time that the watermark implies; INT64_MIN if there was none."""
         return self._buffer.latest
 
     @property
@@ -357,7 +357,7 @@ class Stream:
 
     @property
     def plan(self) -> str | None:
-        """How it goes about what can be done in several ways; None where there is but one."""
+        """The plan that it follows, where there are several; None where there is only one."""
         return None
 
     @property
@@ -453,7 +453,7 @@ class Stream:
     def restore_state(cls, binding: Binding, state: StreamState) -> Stream:
         """The stream that a state was exported from, of the same query and types.
 
-        What cannot be such a state is refused, whoever made it.
+        A state that no stream can have exported is refused.
         """
         stream = cls(binding, ties=state.ties, lateness=state.lateness, on_late=state.on_late)
         stream.detector.check_layout(state.detector.layout)
@@ -541,7 +541,7 @@ class Stream:
         return result
 
     def _passing(self, found: Words) -> tuple[ResultRows, int]:
-        """The rows of matches that WHERE lets pass, and how many matches it does not."""
+        """The rows of matches that fulfil WHERE, and how many matches do not."""
         keys = self._partitions.keys(ResultRow.column_of(found, "partition"))
         words = self.binding.compiled.output_words
         rows = ResultRows(found, words, keys, self._attributes.values)
@@ -557,7 +557,7 @@ class Stream:
         return replace(rows, rows=found[holds], keys=kept), left_out
 
     def _judge(self, judged: Judged, passing: ResultRows) -> NDArray[np.bool_]:
-        """Which of the matches that WHERE lets pass are given."""
+        """Which of the matches that fulfil WHERE are given."""
         return self.detector.judge(*judged.rows(passing))
 
     def _concat(self, results: list[pl.DataFrame]) -> pl.DataFrame:

@@ -27,7 +27,7 @@ STREAM = "stream"
 START = "start"
 END = "end"
 ID = "id"
-#: When a row becomes known, as its stream says it.
+#: When a row becomes known, by its stream's own columns.
 _KNOWN = "known"
 #: Rows with one number are of one interval; where an ID says which are, it is NULL.
 NUMBER = "number"
@@ -265,7 +265,7 @@ class CombinedProjection(Projection):
 
     @property
     def sequence_columns(self) -> list[str]:
-        """What orders events of one time, if any stream says it."""
+        """The columns that order events of one time, if a stream has any."""
         return [SEQUENCE] if SEQUENCE in self.schema else []
 
     @property

@@ -145,7 +145,7 @@ class InputReader:
 
     @property
     def times(self) -> tuple[str, ...]:
-        """The columns that say when a row becomes known: the first that is not NULL does."""
+        """The columns of the time at which a row becomes known: the first that is not NULL counts."""
         if self.source.kind is StreamKind.EVENTS:
             return (self.binding.time.name,)
         start, end = str(self.source.start), str(self.source.end)

@@ -64,7 +64,7 @@ class MatchCondition:
 
 @dataclass(frozen=True)
 class Judged:
-    """What ONCE PER, NO OVERLAP, COOLDOWN and LIMIT read of result rows that WHERE lets pass."""
+    """What ONCE PER, NO OVERLAP, COOLDOWN and LIMIT read of result rows that fulfil WHERE."""
 
     symbols: tuple[int, ...]
     is_sequenced: bool  # whether instants are other words than times

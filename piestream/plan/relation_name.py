@@ -34,7 +34,7 @@ class RelationName(Output):
 
     x: int
     y: int
-    allowed: Relation  # between the two, as the pattern says
+    allowed: Relation  # by the pattern, between the two
     is_sequenced: bool = False  # whether instants are other words than times
     bridged: frozenset[int] = frozenset()  # symbols whose intervals may have ended, or go on
     is_listed: bool = False  # whether it is known of each interval which end it follows

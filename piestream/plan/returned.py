@@ -118,7 +118,7 @@ class _Returns:
 
 
 def _allowed(query: Query, x: str, y: str) -> Relation:
-    """What the pattern allows between two symbols; every Allen relation if it says nothing."""
+    """The relations that the pattern allows between two symbols; all of Allen's if they have no constraint."""
     for constraint in query.constraints:
         if (constraint.x, constraint.y) == (x, y):
             return constraint.relations
