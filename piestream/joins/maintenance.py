@@ -9,7 +9,6 @@ from piestream.compiled.primitives import at_word, keep_alive, pointer, within
 from piestream.compiled.records import Array, Words, kernel
 from piestream.intervals.aggregates import Cell, CellKind
 from piestream.intervals.ticks import minus
-from piestream.joins.arrivals import expire_rows
 from piestream.joins.boxes import box_in
 from piestream.joins.closing import any_open_row_before
 from piestream.joins.given import forget_given, index_given, is_remembered
@@ -20,6 +19,7 @@ from piestream.joins.partition import Partition
 from piestream.joins.records import Constraint, Program, ScanMode, Side
 from piestream.joins.result_rows import Samples, SideSample
 from piestream.joins.rings import SMALLEST, Ring, move_ring, ring_words
+from piestream.joins.row_expiry import expire_rows
 from piestream.joins.state_records import NO_MATCH, PairLists, PoolHeader, RingHeader, Slot
 from piestream.joins.waiting import WaitingStore
 
