@@ -143,7 +143,7 @@ class Archive:
 
     @property
     def generation(self) -> int:
-        """How often it has been changed."""
+        """The number of its latest generation: each change makes one more."""
         return 0 if self._manifest is None else self._manifest.generation
 
     @property

@@ -20,7 +20,7 @@ _BLOCK = 1 << 20
 
 @contextmanager
 def missing_files_told(path: Path | str) -> Iterator[None]:
-    """Where a file is not there that an archive names: ArchiveError."""
+    """Raise ArchiveError if a file is missing that an archive names."""
     try:
         yield
     except FileNotFoundError as error:

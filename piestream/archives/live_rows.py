@@ -152,7 +152,7 @@ class ArchivedRows:
         return self._again(lambda: self._read(wanted, first, last, leads))
 
     def _again(self, read: Callable[[], _T]) -> _T:
-        """What is read, of the files that there are by then."""
+        """The result of a read, which is repeated if others replaced files meanwhile."""
         with missing_files_told(self.archive.path):
             for _ in range(_ATTEMPTS - 1):
                 try:

@@ -51,7 +51,7 @@ class OrderedRows:
 
 
 class Memory(Protocol):
-    """What is kept for one column of the past."""
+    """The memory of one column of the past."""
 
     column: PastColumn
 

@@ -84,7 +84,7 @@ class PartitionOrder(Copied):
         return self._instants_of(self._partitions.known(keys))
 
     def _instants_of(self, partitions: Words) -> ordering.Instants:
-        """The same by the numbers of partitions, NONE for those without events."""
+        """The last event of each of these partitions, by number; NONE is a partition without events."""
         times = self._partitions.last_times(partitions)
         if not self._buffer.projection.sequence_columns:
             return ordering.Instants(times)

@@ -133,7 +133,7 @@ class Projection:
 
     @property
     def tie_columns(self) -> list[pl.Expr]:
-        """What two events have in common that tie."""
+        """The columns in which two events are equal that tie."""
         return [*map(pl.col, self.tie_names)]
 
     @property
@@ -143,7 +143,7 @@ class Projection:
 
     @property
     def sequence_columns(self) -> list[str]:
-        """What orders events of one time, if a column does."""
+        """The column that orders events of one time, if there is one."""
         return [] if self.binding.sequence is None else [SEQUENCE]
 
     @property

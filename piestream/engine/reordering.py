@@ -102,7 +102,7 @@ class ReorderBuffer(Copied):
         return self.passed(self.without_late(rows, unordered=True))
 
     def without_late(self, rows: pl.DataFrame, unordered: bool = False) -> pl.DataFrame:
-        """Of rows that came those that are not late."""
+        """Drop the late ones of rows that came."""
         if not unordered:
             return self._on_time(rows, None)
         late = rows[TIME] < self.watermark

@@ -143,7 +143,7 @@ class Stream:
         self._projection.check_times(times)
 
     def project(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Of rows of the input the columns that the query needs, as `process_projected` takes them."""
+        """Project rows of the input to the columns that the query needs, for `process_projected`."""
         return self._projection.project(frame)
 
     def process_projected(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -250,7 +250,7 @@ class Stream:
             return self.process(pl.DataFrame(schema=dict(self.binding.schema)))
 
     def pass_time(self) -> pl.DataFrame:
-        """What time alone makes known in a bounded input that goes on, all rows of which have come so far."""
+        """The results that time alone makes known in a bounded input that goes on; all rows so far have come."""
         with self.changes:
             return self._advance_watermark(self.reached)
 
@@ -521,7 +521,7 @@ class Stream:
             self._compact(INT64_MIN)
 
     def _found(self, batch: Batch, now: int, most_rows: int = INT64_MAX) -> Iterable[Words]:
-        """What the detector finds in a batch, in portions; of a whole input it is ``now`` the end."""
+        """The result rows of a batch, in portions; a whole input ends at ``now``."""
         if not self._whole:
             return self.detector.portions(batch, most_rows)
         closes = self._at_end == "close"

@@ -253,7 +253,7 @@ class CombinedProjection(Projection):
 
     @property
     def tie_columns(self) -> list[pl.Expr]:
-        """What two events of one stream have in common that tie; rows of intervals never do."""
+        """The columns in which two events of one stream are equal that tie; rows of intervals never tie."""
         ready = [n for n, part in enumerate(self.binding.parts) if part.source.is_ready_made]
         apart = pl.when(pl.col(STREAM).is_in(ready)).then(pl.int_range(pl.len())).otherwise(-1)
         return [*map(pl.col, self.tie_names), apart.alias("apart")]

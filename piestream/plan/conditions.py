@@ -82,7 +82,7 @@ class Judged:
         return OutputWord(symbol, "start" if self.is_sequenced else "ts")
 
     def rows(self, found: ResultRows) -> tuple[Words, Words]:
-        """What judges each row: partition, time of the report, earliest start, report; and ONCE PER."""
+        """The arguments of `Detector.judge`: partition, report time, earliest start, report; and ONCE PER."""
         earliest = np.stack([found[self._start(s)] for s in self.symbols]).min(axis=0)
         none = np.zeros(len(earliest), np.int64)
         identity = [

@@ -243,7 +243,7 @@ class MatchBound(Output):
 def report_columns(
     query: Query, schema: Mapping[str, pl.DataType], time: TimeColumn
 ) -> tuple[Output, ...]:
-    """What every result row begins with: the keys, when it was reported, and the phase."""
+    """The first columns of every result: the keys, the time of the report, and the phase."""
     report = "completed_at" if query.emit is Emit.COMPLETION else "detected_at"
     outputs: list[Output] = [PartitionKey(n, schema[n], n) for n in query.partition_by]
     outputs.append(ReportTime(report, time.dtype, time))

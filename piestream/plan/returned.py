@@ -1,4 +1,4 @@
-"""What a query gives of a match: the output of each item of RETURN, and of what WHERE reads."""
+"""The outputs of a query: one for each item of RETURN, and for each value that WHERE reads."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = ["Returned", "returned_columns"]
 
 @dataclass(frozen=True)
 class Returned:
-    """What a query gives of a match."""
+    """The outputs of a query, and the attributes that they read."""
 
     outputs: tuple[Output, ...]  # the columns of RETURN
     tested: tuple[Output, ...]  # what WHERE reads, each by its text

@@ -111,7 +111,7 @@ def _mask(rows: RowPattern, name: str | None) -> int:
 def _entry(
     rows: RowPattern, word: OutputWord, of: RowItem | str | What | None, place: int, size: int
 ) -> list[int]:
-    """What writes a word, and those that belong to it, into a result row."""
+    """The entry by which the loops write a word, and those that belong to it, into a result row."""
     kind, column = CellKind.FIRST, NONE
     if isinstance(word.what, Cell):
         kind, column = word.what.kind, word.what.column

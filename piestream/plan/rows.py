@@ -37,7 +37,7 @@ __all__ = ["RowPlan", "automaton_of", "row_plan"]
 
 @dataclass(frozen=True)
 class RowPlan:
-    """What a row pattern is bound to: attributes, columns of the result, and the program."""
+    """A bound row pattern: attributes, columns of the result, and the program."""
 
     attributes: tuple[Attribute, ...]
     outputs: tuple[Output, ...]
