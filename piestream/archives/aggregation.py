@@ -204,15 +204,15 @@ class Aggregation:
             wanted += [LOWEST + column, HIGHEST + column] if column in self._bounded else []
         table = self.pages.table.select(wanted)[chosen]
         table = table.with_columns(pl.Series(_SPAN, self._spans(times[0][chosen])))
-        asked = [pl.col(ROWS).sum()]
+        sums = [pl.col(ROWS).sum()]
         for column in self._columns:
-            asked.append((pl.col(ROWS) - pl.col(MISSING + column)).sum().alias(MISSING + column))
+            sums.append((pl.col(ROWS) - pl.col(MISSING + column)).sum().alias(MISSING + column))
             if column in self._summed:
-                asked.append(pl.col(SUM + column).explode(empty_as_null=False, keep_nulls=False))
+                sums.append(pl.col(SUM + column).explode(empty_as_null=False, keep_nulls=False))
             if column in self._bounded:
                 low, high = (pl.col(end + column).to_physical() for end in (LOWEST, HIGHEST))
-                asked += [low.min(), high.max()]
-        for row in table.group_by(_SPAN).agg(asked).iter_rows(named=True):
+                sums += [low.min(), high.max()]
+        for row in table.group_by(_SPAN).agg(sums).iter_rows(named=True):
             span = row[_SPAN]
             self._counts[span] += row[ROWS]
             for column in self._columns:

@@ -130,8 +130,8 @@ def choose(plan: LivePlan, sample: Sample, forced_lazy_live: bool | None) -> Cho
     if order == "auto" or cache is None:
         costs = _costs(sample)
         was_open = order == "auto"
-        order, cache, said = _cheapest(costs, order, cache, may_be_lazy)
-        why = said if was_open else why
+        order, cache, reason = _cheapest(costs, order, cache, may_be_lazy)
+        why = reason if was_open else why
     if far and order == "live-first":
         names = ", ".join(str(sample.union.binding.parts[n].source.name) for n in far)
         why += f"; matches of {names} depend on all rows before and are looked for everywhere"
@@ -232,8 +232,8 @@ def _count(spans: Regions, rows: pl.DataFrame, keys: list[str]) -> int:
     total = 0
     known = rows.select(keys).unique().with_row_index("partition")
     places = rows.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    asked = spans.keys.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    of_span = asked["partition"].fill_null(len(known)).to_numpy()
+    numbered = spans.keys.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    of_span = numbered["partition"].fill_null(len(known)).to_numpy()
     for number in np.unique(of_span):
         times = places.filter(pl.col("partition") == int(number))[TIME].to_numpy()
         mine = of_span == number

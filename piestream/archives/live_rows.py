@@ -192,8 +192,8 @@ class ArchivedRows:
         step = max(int((regions.lasts - regions.firsts).max()), 1)
         while lacking.any():
             since = earlier(regions.firsts, step) if leads else regions.firsts
-            asked = Regions(regions.keys, since, regions.lasts).only(lacking)
-            pages = self._pages_of(asked) & ~read
+            lacked = Regions(regions.keys, since, regions.lasts).only(lacking)
+            pages = self._pages_of(lacked) & ~read
             read |= pages
             if not costs.is_worth_it(self._pages, read, _APART * int(self._pages.rows[read].sum())):
                 return None
@@ -287,9 +287,9 @@ class ArchivedRows:
         try:
             rows = pl.concat(self._pages.read(pages, self.binding.columns))
         except (pl.exceptions.SchemaError, pl.exceptions.ColumnNotFoundError) as error:
-            said = str(error).partition("\n")[0]
+            reason = str(error).partition("\n")[0]
             raise SchemaError(
-                f"the files of {self.archive.path} do not have the columns that the query was bound to: {said}"
+                f"the files of {self.archive.path} do not have the columns that the query was bound to: {reason}"
             ) from None
         for name, dtype in rows.schema.items():
             if not _holds(self.binding.schema[name], dtype):

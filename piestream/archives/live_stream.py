@@ -252,10 +252,9 @@ class LiveStream(CombinedStream):
 
     def _found_until(self, limit: int) -> pl.DataFrame:
         """The matches that are reported from where the last call ended to before ``limit``."""
-        asked = self._asked(limit)
-        if asked is None:
+        rows = self._interval_rows(limit)
+        if rows is None:
             return self.no_results
-        rows = asked
         new = rows.filter((pl.col(TIME) >= self._from) & (pl.col(TIME) < limit))
         if not len(new):
             return self.no_results
@@ -318,7 +317,7 @@ class LiveStream(CombinedStream):
             latest = self.detector.partitions.given_latest(used)
             partitions.release(used[latest < now - longest])
 
-    def _asked(self, limit: int) -> pl.DataFrame | None:
+    def _interval_rows(self, limit: int) -> pl.DataFrame | None:
         """The intervals of all parts; None where there cannot be a match."""
         choice = self.choice
         assert choice is not None
