@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from piestream.adapters.run import run, run_files, run_inputs
+from piestream.adapters.file_run import run_files
+from piestream.adapters.run import run, run_inputs
 from piestream.language.inputs import has_archive, is_archive
 from piestream.language.model import Query
 from piestream.language.options import FileOptions, RunOptions

@@ -26,7 +26,7 @@ from piestream.language.model import Query
 from piestream.language.options import FileOptions, RunOptions
 from piestream.language.parts import Emit
 
-__all__ = ["ArchivePlan", "ArchiveRun", "run_archive", "run_directory"]
+__all__ = ["ArchiveRun", "run_archive", "run_directory"]
 
 #: Archives of up to so many rows are scanned as one frame, larger ones file by file.
 _WHOLE_ROWS = 1 << 24
