@@ -409,7 +409,9 @@ class _Parser:
     def emit(self, cursor: Cursor) -> None:
         self.mark(cursor, "emit")
         if not cursor.take_word("ON"):
-            cursor.report(cursor.peek(), "ON is missing after EMIT", "write EMIT ON TRIGGER")
+            moment = cursor.peek().upper
+            meant = moment if moment in [each.value for each in Emit] else Emit.TRIGGER.value
+            cursor.report(cursor.peek(), "ON is missing after EMIT", f"write EMIT ON {meant}")
             return
         when = cursor.take()
         moments = [moment.value for moment in Emit]
