@@ -96,7 +96,7 @@ def archive(
 
 
 class Archive:
-    """Rows on disk. `archive` opens it, and says what it is.
+    """Rows on disk, which `archive` opens.
 
     It shows the generation that was the latest when it was opened, or last written through it;
     `refresh` takes notice of what others have written since.
@@ -128,7 +128,11 @@ class Archive:
         for name, value in given.items():
             own = getattr(self._manifest, name)
             if value is not None and value != own:
-                raise ArchiveError(f"the {name} of {self.path} is {own!r}, not {value!r}")
+                was, wanted = (
+                    (", ".join(each) or "none") if isinstance(each, tuple) else repr(each)
+                    for each in (own, value)
+                )
+                raise ArchiveError(f"the {name} of {self.path} is {was}, not {wanted}")
 
     # -- what it is -------------------------------------------------------------------------------
 
@@ -139,12 +143,12 @@ class Archive:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns that tell partitions apart."""
+        """The columns whose values make the key of a partition."""
         return () if self._manifest is None else self._manifest.key
 
     @property
     def generation(self) -> int:
-        """How often it has been changed."""
+        """The number of its latest generation: each change makes one more."""
         return 0 if self._manifest is None else self._manifest.generation
 
     @property
