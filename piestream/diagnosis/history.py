@@ -30,7 +30,6 @@ from piestream.diagnosis.rows import GivenRows
 from piestream.joins.scratch import EVENT_PLACES, Place
 from piestream.language.absences import Absence
 from piestream.language.distances import distance_texts
-from piestream.language.emission import NO_LIMITS
 from piestream.language.model import Query
 from piestream.language.parts import Constraint, Emit, RelationOf
 from piestream.language.printer import absence_text
@@ -390,21 +389,6 @@ def _found(rows: GivenRows, row: Mapping[str, Any]) -> dict[str, Any]:
     phase = first["phase"] if query.emit is Emit.BOTH else query.emit.value.lower()
     wanted = {name: first[name] for name in apart}
     at = first.get(REPORT_INSTANT, first[report])
-    if REPORT_INSTANT in first and phase == "completion" and query.emit is Emit.BOTH:
-        at = _completed_at(rows, wanted)
     return {
         **wanted, "report": first[report], "at": at, "is_complete": phase == "completion"
     }  # fmt: skip
-
-
-def _completed_at(rows: GivenRows, wanted: Mapping[str, Any]) -> int:
-    """The instant of the completion of a match: its rows have that of the trigger."""
-    query = replace(rows.query, returns=identity(rows.query), where=None, limits=NO_LIMITS)
-    query = replace(with_window(query, forever(rows.time)), emit=Emit.COMPLETION)
-    found = rows.run(query).with_columns(
-        pl.col(name).to_physical().cast(pl.Int64)
-        for name in wanted
-        if name.startswith((START, END))
-    )
-    same = found.filter(pl.col(name).eq_missing(pl.lit(value)) for name, value in wanted.items())
-    return int(same[REPORT_INSTANT][0])

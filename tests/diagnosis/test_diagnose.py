@@ -32,16 +32,16 @@ def _partitions(drawn: Scenario) -> dict[tuple[Any, ...], oracle._Partition]:
         rows.setdefault(tuple(row[name] for name in drawn.keys), []).append(row)
     max_gap = query.streams[0].max_gap
     gap = None if max_gap is None else drawn.clock.ticks(max_gap)
-    return {
-        tuple(zip(drawn.keys, key, strict=True)): oracle._Partition(
-            query,
-            drawn.clock,
-            oracle._moments(oracle._untied(query, some, "ts", drawn.ties), "ts", gap, until),
-            drawn.stream.truth,
-            until=until,
-        )
-        for key, some in rows.items()
-    }
+    found = {}
+    for key, some in rows.items():
+        untied = oracle._untied(query, some, "ts", drawn.ties)
+        told = query, drawn.clock, oracle._moments(untied, "ts", gap, until), drawn.stream.truth
+        partition = oracle._Partition(*told, until=until)
+        if query.absences:
+            instants = partition.instants_of_absences(10_000)
+            partition = oracle._Partition(*told, until=until, instants=instants)
+        found[tuple(zip(drawn.keys, key, strict=True))] = partition
+    return found
 
 
 def _pairs(drawn: Scenario, x: str, y: str) -> tuple[Counter[str], int]:
