@@ -27,7 +27,6 @@ from piestream.diagnosis.parts import (
     with_window,
 )
 from piestream.diagnosis.rows import GivenRows
-from piestream.joins.scratch import EVENT_PLACES, Place
 from piestream.language.absences import Absence
 from piestream.language.distances import distance_texts
 from piestream.language.model import Query
@@ -38,8 +37,6 @@ from piestream.relations import names, relation_of
 __all__ = ["Decision", "History", "MatchInterval"]
 
 _OPEN = 1 << 62
-#: How far behind the last event an instant lies at which the input ends.
-_CLOSED_BEHIND = Place.BETWEEN - Place.EVENT + EVENT_PLACES
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +143,10 @@ class History:
 
     def _known_last(self) -> Iterator[str]:
         report = self.found["at"]
-        ended = [f"{n} to end" for n in self.spans if self._reported_end(n) == report]
-        if self.found["is_complete"] and ended:  # else its last interval was known after its end
-            yield from ended
+        ended = [name for name in self.spans if self._known(name) == report]
+        if self.found["is_complete"] and ended:  # else an absence was decided after all ends
+            yield from (f"{name} {self._how_ended(name)}" for name in ended)
             return
-        if self.found["is_complete"]:
-            late = [n for n in self.spans if self._end(n) != _OPEN and self._known(n) == report]
-            yield from (f"{n} to have ended" for n in late)
-            if late:
-                return
         for condition, at in self._decided:
             if at == report:
                 by = " = ".join(self._decided_by(condition.constraint, at))
@@ -166,11 +158,16 @@ class History:
     def _how_valid(self, name: str, at: int) -> str:
         if at == self.spans[name]["start"]:
             return "to start"
-        if at == self._known(name) != self._end(name):
-            return "to have ended"
-        if not self._is_ready_made(name):
-            return "to be valid"
-        return "to end" if at == self._end(name) else "to be known"
+        if self._is_ready_made(name):
+            return self._how_ended(name) if at == self._known(name) else "to be known"
+        return self._how_ended(name) if at == self._known(name) != self._ended(name) else "to be valid"
+
+    def _how_ended(self, name: str) -> str:
+        """What was waited for at the end of an interval: it, or that it is known."""
+        span = self.spans[name]
+        if span["open"] or span["known_at"] == span["te"]:
+            return "to end"
+        return "to be known" if self._is_ready_made(name) else "to have ended"
 
     def _is_ready_made(self, name: str) -> bool:
         return self.rows.query.stream_of(name).is_ready_made
@@ -181,14 +178,17 @@ class History:
         return self.rows.binding.compiled.ticks.bridging[number]
 
     def _known(self, name: str) -> int:
-        """When it is known where an interval ended that has ended."""
+        """The instant at which it is known, and reported, where an interval has ended."""
         span = self.spans[name]
-        bridge = self._bridge(name)
-        if bridge is None:
+        return _OPEN if span["open"] and not self.rows.closes else int(span["known"])
+
+    def _ended(self, name: str) -> int:
+        """The instant at which what is known with the end of an interval is, if not later."""
+        span = self.spans[name]
+        is_late = self._is_ready_made(name) and not span["open"] and span["known_at"] != span["te"]
+        if is_late or self._bridge(name) is not None:
             return self._end(name)
-        if span["open"]:  # it ends with the rows
-            return int(self.found["report"])
-        return int(span["te"]) + bridge
+        return self._known(name)
 
     def _shown(self, ticks: int) -> Any:
         return self.rows.time.as_times(pl.Series([ticks], dtype=pl.Int64))[0]
@@ -205,6 +205,7 @@ class History:
             found |= dict(zip(table["end"], table["te"], strict=True))
         for span in self.spans.values():
             found |= {span["start"]: span["ts"], span["end"]: span["te"]}
+            found[span["known"]] = span["known_at"]
         return found
 
     # -- what the engine says ---------------------------------------------------------------------
@@ -305,23 +306,13 @@ class History:
         span = self.spans[name]
         return _OPEN if span["open"] and not self.rows.closes else int(span["end"])
 
-    def _reported_end(self, name: str) -> int:
-        """The instant of what is reported at the end of an interval.
-
-        Where several events have one time, what ends with the rows does so at an instant behind the last
-        event, and is reported with that.
-        """
-        end = self._end(name)
-        closes = self.rows.query.is_sequenced and self.rows.closes and self.spans[name]["open"]
-        return end - _CLOSED_BEHIND if closes and end % EVENT_PLACES == Place.BETWEEN else end
-
     def _decided_by(self, constraint: Constraint, at: int) -> tuple[str, ...]:
         both = constraint.x, constraint.y
         endpoints = tuple(
             f"{name}.{which}"
             for which in ("te", "ts")
             for name in both
-            if (self._reported_end(name) if which == "te" else self.spans[name]["start"]) == at
+            if (self._ended(name) if which == "te" else self.spans[name]["start"]) == at
         )
         # else by time: what is open had been so for long enough
         by_time = tuple(distance_texts(d for d in constraint.distances if not d.is_upper))

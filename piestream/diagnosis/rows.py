@@ -27,7 +27,6 @@ from piestream.language.options import BoundedOptions, FileOptions
 from piestream.language.parts import Symbol
 from piestream.plan.binding import Binding
 from piestream.plan.columns import TimeColumn
-from piestream.plan.program import numbers_instants
 
 if TYPE_CHECKING:
     from typing import Self
@@ -105,12 +104,8 @@ class GivenRows(ABC):
         what = None
         if query.rows is not None:
             what = "what looks into the rows of a row pattern"
-        elif numbers_instants(query):
-            what = "what looks into the rows of intervals beside events"
         elif query.is_combined and any(stream.max_gap for stream in query.streams):
             what = "what looks into the rows of several streams, one of them with MAX GAP,"
-        elif any(symbol.bridging is not None for symbol in query.symbols):
-            what = "what looks into rows with BRIDGING"
         if what is not None:
             raise query.fault(
                 ("order_by",),

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import polars as pl
@@ -19,9 +18,6 @@ from tests import oracle
 from tests.engines import parse
 from tests.randoms import allen_relation, scenario, sequenced
 from tests.scenario import Limits, Scenario
-
-#: Scenarios with events of one time.
-_sequenced = partial(sequenced, bridged=False)
 
 
 def _partitions(drawn: Scenario) -> dict[tuple[Any, ...], oracle._Partition]:
@@ -76,7 +72,7 @@ def _pairs(drawn: Scenario, x: str, y: str) -> tuple[Counter[str], int]:
     return found, both_open
 
 
-@pytest.mark.parametrize("draw", [scenario, _sequenced], ids=["times", "events of one time"])
+@pytest.mark.parametrize("draw", [scenario, sequenced], ids=["times", "events of one time"])
 def test_the_funnel_counts_what_the_oracle_lists(
     few_seeds: range, draw: Callable[[int], Scenario]
 ) -> None:

@@ -19,7 +19,7 @@ def _bindings(drawn: CombinedScenario, partition: Any) -> list[tuple[dict[str, A
     return list(partition._bindings({}, names, -(1 << 70)))
 
 
-def _with_ids(query: ps.Query) -> ps.Query:
+def with_ids(query: ps.Query) -> ps.Query:
     """A query whose RETURN has the IDs of rows: several may begin together."""
     ids = [
         Value(s.name, source.id, f"{s.name}_id")
@@ -60,7 +60,7 @@ def test_the_parts_of_a_match_become_known_when_the_oracle_says(
         drawn = drawn.having(returns=())
         if drawn.clock.kind == "ns":
             continue  # a row as a dict holds no nanoseconds
-        query, frames = _with_ids(drawn.query), _frames(drawn)
+        query, frames = with_ids(drawn.query), _frames(drawn)
         partitions = {tuple(key): partition for key, partition in _partitions(drawn)}
         found = query.run(frames, ties=drawn.ties, at_end=drawn.at_end)
         for row in found.head(2).rows(named=True):
