@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import polars as pl
+
 from piestream.diagnosis.changes import Proposal, shift, with_symbol
 from piestream.diagnosis.excluded import (
     Excluded,
@@ -54,15 +56,20 @@ def absences(target: Target) -> Iterator[Proposal]:
 
 def _undecided(target: Target, absence: Absence, match: dict[str, Any]) -> str:
     """That a NOT is decided too late for the windows, or not at all in the rows."""
-    text = absence_text(absence)
-    query = target.rows.query
-    whenever = target.matches(with_window(query, forever(target.rows.time)))
+    text, query = absence_text(absence), target.rows.query
     starts = [name for name in match if name.startswith(START)]
-    for row in whenever.rows(named=True):
-        if all(row[name] == match[name] for name in starts):
-            at = target.shown(row["report"])
-            return f"{text} is not decided before {at} (WITHIN {query.within_text})"
-    return f"{text} is not decided when the rows end"
+    whenever = with_window(query, forever(target.rows.time))
+
+    def report(found: pl.DataFrame) -> int | None:
+        same = [row for row in found.rows(named=True) if all(row[n] == match[n] for n in starts)]
+        return same[0]["report"] if same else None
+
+    at = report(target.matches(whenever))
+    if at is not None:
+        return f"{text} is not decided before {target.shown(at)} (WITHIN {query.within_text})"
+    at = report(target.later(whenever))
+    until = "" if at is None else f": if nothing more comes, it is at {target.shown(at)}"
+    return f"{text} is not decided when the rows end{until}"
 
 
 @dataclass(frozen=True)
@@ -158,9 +165,8 @@ class _LeftOut:
             f"with {'; '.join(left)} in NOT it matches"
         )
         others = Relation(ANY & ~constraint.relations)
-        both = constraint.x, constraint.y
         spans = [one.spans(self.target, constraint, self.match) for one in self.there]
-        size = max(shift(*(of[name] for name in both), others) for of in spans)
+        size = max(shift(of[constraint.x], of[constraint.y], others) for of in spans)
         instead = replace(constraint, relations=kept)
         yield Proposal("relation", self._changed(constraint, instead), size, text)
 

@@ -160,7 +160,9 @@ class History:
             return "to start"
         if self._is_ready_made(name):
             return self._how_ended(name) if at == self._known(name) else "to be known"
-        return self._how_ended(name) if at == self._known(name) != self._ended(name) else "to be valid"
+        return (
+            self._how_ended(name) if at == self._known(name) != self._ended(name) else "to be valid"
+        )
 
     def _how_ended(self, name: str) -> str:
         """What was waited for at the end of an interval: it, or that it is known."""
@@ -316,7 +318,7 @@ class History:
         )
         # else by time: what is open had been so for long enough
         by_time = tuple(distance_texts(d for d in constraint.distances if not d.is_upper))
-        late = tuple(f"{n}, known late" for n in both if self._is_ready_made(n))
+        late = tuple(f"{n} being known" for n in both if self._is_ready_made(n))
         bridged = tuple(text for n in both for text in self._of_bridge(n, at))
         return endpoints or bridged or by_time or late
 

@@ -46,6 +46,8 @@ __all__ = [
     "rows_of_source",
 ]
 
+#: Behind all rows that there are, and all that is waited for.
+_FAR = 1 << 61
 #: The column of all times; no column of a user's is called so.
 TIME = "time of a row"
 
@@ -146,8 +148,8 @@ class GivenRows(ABC):
         """All that another query of the same streams finds in the rows."""
 
     @abstractmethod
-    def _ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """What `ends` gives, of all partitions."""
+    def _opened(self, query: Query) -> tuple[Stream, list[pl.DataFrame]]:
+        """The open stream of another query that has got all rows, and what it has found so far."""
 
     @cached_property
     def times(self) -> pl.DataFrame:
@@ -198,8 +200,16 @@ class GivenRows(ABC):
 
     def ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
         """What another query finds in the rows, and what it would if what is open ended with them."""
-        ended, closed = self._ends(query)
-        return self._only(ended), self._only(closed)
+        stream, found = self._opened(query)
+        ended = [stream.no_results, *found, *stream.last_portions("open")]
+        closed = [stream.no_results, *stream.last_portions("close")]
+        return self._only(pl.concat(ended)), self._only(pl.concat(closed))
+
+    def later(self, query: Query) -> pl.DataFrame:
+        """What another query finds if time goes on behind the rows, and nothing more comes."""
+        stream, found = self._opened(query)
+        stream.observe_time(_FAR)
+        return self._only(pl.concat([stream.no_results, *found, *stream.last_portions("open")]))
 
     def _only(self, found: pl.DataFrame) -> pl.DataFrame:
         if not self.partition:
@@ -278,13 +288,11 @@ class Rows(GivenRows):
         stream = replace(query.streams[0], order_by=self.time.name)
         return replace(query, streams=(stream,))
 
-    def _ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def _opened(self, query: Query) -> tuple[Stream, list[pl.DataFrame]]:
         stream = Stream(
             bound(query, self.frame.schema), ties=self.options.ties, lateness=None, closable=True
         )
-        ended = [*stream.portions(stream.project(self.frame)), *stream.last_portions("open")]
-        closed = stream.last_portions("close")
-        return pl.concat([stream.no_results, *ended]), pl.concat([stream.no_results, *closed])
+        return stream, list(stream.portions(stream.project(self.frame)))
 
 
 def in_partition(schema: Mapping[str, pl.DataType], keys: Mapping[str, Any]) -> pl.Expr:

@@ -34,6 +34,11 @@ def test_what_an_absence_leaves_out_is_a_step_of_the_funnel() -> None:
     assert [(s.symbol.name, s.runs) for s in found.symbols] == [("a", 2), ("c", 1)]
     early = QUERY.diagnose(ROWS.head(3))
     assert early.summary.endswith("NOT (c after a AND c.ts - a.te <= 4) leaves out all 1")
+    waiting = QUERY.diagnose(ROWS.filter(pl.col("t") != 3).head(2))
+    assert waiting.summary == (
+        "0 matches: NOT (c after a AND c.ts - a.te <= 4) leaves out all 1; of 1 it is not decided "
+        "when the rows end"
+    )
 
 
 def test_a_match_waited_for_its_absence() -> None:
@@ -137,7 +142,8 @@ def test_a_longer_silence_is_proposed_of_one_that_may_not_be_there() -> None:
 def test_what_is_not_decided_yet_is_said() -> None:
     (miss,) = QUERY.why_not(ROWS.head(2)).near_misses
     assert miss.text == (
-        "NOT (c after a AND c.ts - a.te <= 4) is not decided when the rows end; without it it matches"
+        "NOT (c after a AND c.ts - a.te <= 4) is not decided when the rows end: if nothing more comes, "
+        "it is at 6; without it it matches"
     )
     short = ps.query(str(QUERY).replace("WITHIN 99", "WITHIN 3"))
     assert _said(short, ROWS, between=(4, 4)) == [
