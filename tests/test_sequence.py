@@ -28,6 +28,7 @@ from tests.diagnosis.test_streams import _frames as looked_into
 from tests.engines import ENGINES, difference, parse, plain, play
 from tests.randoms import sequenced
 from tests.row_patterns.randoms import Case, random_case, with_what_holds
+from tests.row_patterns.test_diagnosis import stretches
 from tests.row_patterns.test_laws import expected_rows, given_rows
 from tests.scenario import Scenario
 from tests.stream_scenario import ENGINES as STREAM_ENGINES
@@ -777,8 +778,33 @@ def test_what_looks_into_rows_refuses_some_events_of_one_time() -> None:
         "FROM s MATCH_RECOGNIZE (ORDER BY t, ROW MEASURES COUNT(*) AS n PATTERN (A) DEFINE A AS x > 1)"
     )
     frame = pl.DataFrame({"t": [1, 1], "x": [5, 0]})
-    with pytest.raises(ps.QueryError, match="of a row pattern cannot tell events of one time"):
-        row_pattern.diagnose(frame)
+    with pytest.raises(ps.QueryError, match="of a row pattern, cannot tell events of one time"):
+        row_pattern.why_not(frame)
+    with pytest.raises(ps.QueryError, match="of a row pattern, cannot tell events of one time"):
+        row_pattern.why(row_pattern.run(frame), frame)
+    several = ps.query(
+        "FROM s ORDER BY t, x MAX GAP 3 WITH o ORDER BY t DEFINE a AS s.x > 1, b AS o.x > 1 "
+        "PATTERN a before b WITHIN 9"
+    )
+    with pytest.raises(ps.QueryError, match="one with MAX GAP, cannot tell events"):
+        several.intervals({"s": frame, "o": frame[:1]})
+
+
+@pytest.mark.parametrize("at_end", ["open", "close"])
+def test_stretches_of_rows_of_one_time_are_told_apart(few_seeds: range, at_end: str) -> None:
+    for seed in few_seeds[:15]:
+        case, frame = row_case(seed, memory=False)
+        if not len(frame):
+            continue
+        found = case.query.intervals(frame, at_end=at_end).select("symbol", "ts", "te", "events")
+        wanted = stretches(case, at_end == "close")
+        assert sorted(found.rows(), key=repr) == wanted, f"seed {seed}: {case.query}"
+        assert (
+            case.query.diagnose(frame).filters[-1].left.number
+            == len(given_rows(case, case.query.run(frame)))
+            or case.query.rows is None
+            or case.query.rows.all_rows
+        ), f"seed {seed}: {case.query}"
 
 
 def test_an_archive_gives_what_its_rows_as_a_frame_give(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ __all__ = [
     "in_partitions",
     "joined_by",
     "read_rows",
+    "refuse_equal_times",
     "rows_of_source",
 ]
 
@@ -50,6 +51,16 @@ __all__ = [
 _FAR = 1 << 61
 #: The column of all times; no column of a user's is called so.
 TIME = "time of a row"
+
+
+def refuse_equal_times(query: Query, what: str) -> None:
+    """Refuse events of one time where they could not be told apart."""
+    if query.is_sequenced:
+        raise query.fault(
+            ("order_by",),
+            f"{what} cannot tell events of one time apart yet",
+            "ask it of rows with one event a time, without what stands behind the time in ORDER BY",
+        )
 
 
 @dataclass(frozen=True)
@@ -101,18 +112,9 @@ class GivenRows(ABC):
 
     def __post_init__(self) -> None:
         query = self.query
-        if not query.is_sequenced:
-            return
-        what = None
-        if query.rows is not None:
-            what = "what looks into the rows of a row pattern"
-        elif query.is_combined and any(stream.max_gap for stream in query.streams):
-            what = "what looks into the rows of several streams, one of them with MAX GAP,"
-        if what is not None:
-            raise query.fault(
-                ("order_by",),
-                f"{what} cannot tell events of one time apart yet",
-                "ask it of rows with one event a time, without what stands behind the time in ORDER BY",
+        if query.is_combined and any(stream.max_gap for stream in query.streams):
+            refuse_equal_times(
+                query, "what looks into the rows of several streams, one with MAX GAP,"
             )
 
     @property
