@@ -32,7 +32,7 @@ from tests.oracle import Interval, Match, _Partition
 from tests.scenario import Scenario
 from tests.stream_scenario import CombinedScenario
 
-__all__ = ["faults", "stream_faults"]
+__all__ = ["faults", "is_long", "stream_faults"]
 
 #: Of longer scenarios the oracle takes long.
 _MOST_ROWS = 40
@@ -40,9 +40,15 @@ _MOST_ROWS = 40
 _MATCHES = 3
 
 
+def is_long(drawn: Scenario) -> bool:
+    """Whether a scenario has so many rows that it would take long to look into it."""
+    return len(drawn.rows) > _MOST_ROWS
+
+
 def faults(drawn: Scenario, rng: Random) -> Iterator[str]:
     """What is said wrongly of a scenario over one stream."""
-    query, frame, ties = parse(drawn.text()), drawn.stream.frame(), drawn.ties
+    query, frame = parse(drawn.text()), drawn.stream.frame()
+    ties: Any = drawn.ties
     found = query.run(frame, ties=ties)
     expected = drawn.expected()
     triggers = [row for row in expected if row.get("phase") != "completion"]
@@ -251,7 +257,7 @@ def main(first: int, end: int, of: str) -> None:
     for seed in range(first, end):
         rng = Random(f"diagnoses {seed}")
         drawn: Any = mixed(seed) if of == "one" else mixed_streams(seed)
-        if of == "one" and len(drawn.rows) > _MOST_ROWS:
+        if of == "one" and is_long(drawn):
             continue
         try:
             said = next(islice((faults if of == "one" else stream_faults)(drawn, rng), 1), None)
