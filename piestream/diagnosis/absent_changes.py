@@ -33,7 +33,7 @@ from piestream.language.distances import distances_of, normalized
 from piestream.language.model import Query
 from piestream.language.parts import Constraint
 from piestream.language.printer import absence_text
-from piestream.relations import ANY, Relation, inverse, names
+from piestream.relations import ANY, Relation, inverse, names, said
 from piestream.show.table import cell_text
 
 __all__ = ["absences"]
@@ -155,14 +155,14 @@ class _LeftOut:
         other = constraint.y if is_x else constraint.x
         start, end = (self.target.shown(at) for at in self.target.span(other, self.match))
         is_now, left, written = (
-            names(some if is_x else inverse(some))
+            some if is_x else inverse(some)
             for some in (
                 first.held(self.target, constraint, self.match), kept, constraint.relations
             )
         )  # fmt: skip
         text = (
-            f"{self._excluded} {is_now[0]} {other} [{start}, {end}) (NOT: {'; '.join(written)}); "
-            f"with {'; '.join(left)} in NOT it matches"
+            f"{self._excluded} {names(is_now)[0]} {other} [{start}, {end}) (NOT: {said(written)}); "
+            f"with {said(left)} in NOT it matches"
         )
         others = Relation(ANY & ~constraint.relations)
         spans = [one.spans(self.target, constraint, self.match) for one in self.there]
