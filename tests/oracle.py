@@ -80,6 +80,7 @@ class Moment:
     time: int
     row: Row | None
     at: int | None = None
+    decides: bool = False  # nothing happens at it, but an absence may be decided
 
     @property
     def endpoint(self) -> int:
@@ -292,8 +293,9 @@ class _Partition:
         #: Whether each predicate holds, and whether each symbol's interval lasts, at each moment.
         self.holds = {symbol.name: self._truths(truth[symbol.name]) for symbol in query.symbols}
         self.until = until
-        for at in sorted({*self._deadlines(until), *instants}):
-            self._add_moment(at)
+        deadlines = {*self._deadlines(until)}
+        for at in sorted({*deadlines, *instants}):
+            self._add_moment(at, decides=at not in deadlines)
         self.true = {name: self._with_bridges(name) for name in self.holds}
         self.n_open = len(self.moments)  # those behind are of the end of the input
         if at_end == "close" and moments:
@@ -353,10 +355,11 @@ class _Partition:
                 if not there and (until > at or self.moments[-1].time > at):
                     yield at
 
-    def _add_moment(self, at: int) -> None:
+    def _add_moment(self, at: int, decides: bool) -> None:
         """A moment at which the predicates are as before."""
         place = sum(moment.time <= at for moment in self.moments)
-        self.moments = [*self.moments[:place], Moment(at, None), *self.moments[place:]]
+        moment = Moment(at, None, decides=decides)
+        self.moments = [*self.moments[:place], moment, *self.moments[place:]]
         for holds in self.holds.values():
             holds.insert(place, holds[place - 1])
 
@@ -767,8 +770,9 @@ class _Partition:
             else:
                 at = match.trigger
             starts = {n: self.moments[i.start].time for n, i in match.intervals.items()}
-            now = max(moment.time for moment in self.moments[: at + 1])
-            if in_windows(self.query, self.clock, starts, now) and self._passes(match, at):
+            if in_windows(self.query, self.clock, starts, self._passed(at)) and self._passes(
+                match, at
+            ):
                 found.append((at, [match.intervals[name].start for name in names], match))
         found.sort(key=lambda one: one[:2])
         reported = []
@@ -784,6 +788,14 @@ class _Partition:
             if at is not None:
                 reports.append(((at, 1, starts), self._row(match, at, "completion")))
         return [row for _, row in sorted(reports, key=lambda pair: pair[0])]
+
+    def _passed(self, at: int) -> int:
+        """The time to which windows count at a moment: what has happened by then.
+
+        The end of the input is shown with the last event, whatever time has decided since.
+        """
+        before = [moment.time for moment in self.moments[:at] if not moment.decides]
+        return max([self.moments[at].time, *before])
 
     def _instant(self, position: int) -> Any:
         """The instant of a moment; what ends with the last event does so at that."""

@@ -588,6 +588,7 @@ class _Partition:
                     dict.fromkeys(apart, 0),
                     known_by=known_by,
                     longer_than=longer_than,
+                    closes=now in self.shown,
                 )
                 if until == absent.CERTAIN:
                     return until
@@ -617,7 +618,9 @@ class _Partition:
 
     def _span(self, one: Known, now: Time) -> absent.Span:
         end = one.end_at(now)
-        return absent.Span(one.start, None if end is None else self._shown(end))
+        if end is None:
+            return absent.Span(one.start, None)
+        return absent.Span(one.start, self._shown(end), is_closed=end in self.shown)
 
     def rows(self) -> list[tuple[dict[str, Any], int, int]]:
         names = sorted(symbol.name for symbol in self.query.present)

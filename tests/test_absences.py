@@ -119,6 +119,58 @@ def test_a_deadline_passes_where_the_end_of_the_input_comes_to_it() -> None:
         assert query.run(rows, at_end="close").rows() == wanted
 
 
+OVERLAPPED = ps.query(
+    "FROM s PARTITION BY k ORDER BY ts DEFINE a AS a, c AS c AT LEAST 5 "
+    "PATTERN a AND NOT (c overlapped-by a) WITHIN 10 RETURN a.ts"
+)
+SHORT = _events(
+    ("x", 1, True, False), ("x", 2, True, True), ("x", 4, False, True), ("x", 6, False, True)
+)
+
+
+@pytest.mark.parametrize("until", [6, 11, 12, 13, 50])
+def test_what_the_end_of_the_input_decides_is_given_however_far_others_have_gone(
+    until: int,
+) -> None:
+    rows = pl.concat([SHORT, _events(("y", until, False, False))])
+    assert OVERLAPPED.run(rows, at_end="close").rows() == [("x", 6, 1)]  # c ends at 6
+    session = OVERLAPPED.open()
+    session.push(SHORT)
+    for now in range(7, until + 1):
+        assert session.advance(now).is_empty()
+        if now % 5 == 0:
+            session = OVERLAPPED.open(state=session.snapshot())
+    assert session.close(at_end="close").rows() == [("x", 6, 1)]
+
+
+def test_what_only_the_end_of_the_input_could_give_goes_as_events_come() -> None:
+    query = ps.query(
+        "FROM s PARTITION BY k ORDER BY ts DEFINE a AS a, c AS c "
+        "PATTERN a AND NOT (c contains a AND c.te - a.te <= 99999) WITHIN 10 RETURN a.ts"
+    )
+    stream = Stream(bind(query, SHORT.schema))
+    stream.process(_events(("x", 0, False, True)))  # c goes on for ever
+    for start in range(0, 4000, 40):
+        stream.process(SHORT.with_columns(pl.col("ts") + start, c=pl.lit(True)))
+        stream.advance(start + 39)
+    partitions = stream.detector.partitions
+    rings = partitions.rows[0, partitions._rings + Partition.offset("rings") :]
+    assert 0 < rings[RingHeader.offset("tail")] <= 3
+
+
+def test_that_time_has_passed_does_not_make_a_match_dead_which_the_end_of_the_input_gives() -> None:
+    query = ps.query(
+        "FROM s PARTITION BY k ORDER BY ts DEFINE a AS a, c AS c "
+        "PATTERN a AND NOT (c contains; started-by a AND c.te - a.te >= 2) WITHIN 4 RETURN a.ts"
+    )
+    rows = _events(("x", 1, True, True), ("x", 3, False, True), ("x", 4, False, True))
+    for until in (4, 5, 6, 9):  # at 6 it is certain that c, which is open, ends 2 behind a
+        frame = pl.concat([rows, _events(("y", until, False, False))])
+        assert query.run(frame, at_end="close").rows() == [("x", 4, 1)]
+    at_5 = pl.concat([rows, _events(("x", 5, False, True))])
+    assert query.run(at_5, at_end="close").is_empty()
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_cases_are_reported_neither_too_early_nor_too_late(way: str) -> None:
     cases = rows = 0

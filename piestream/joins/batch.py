@@ -361,13 +361,16 @@ def _start_partition(
 
 
 @kernel
-def _floor_of_lists(partition: Partition, cursor: _EventCursor, time: int) -> int:
-    """The floor at which lists of pairs are kept: behind the rows, that of the last of them.
+def _floor_of_lists(partition: Partition, cursor: _EventCursor, scratch: Scratch, time: int) -> int:
+    """The floor at which lists of pairs, and matches that are awaited, are kept.
 
-    How far time has passed since then is said by no state, except where runs are bridged.
+    Behind the rows that is the one of the last of them: how far time has passed since then is said by no
+    state, except where runs are bridged and not only an absence is decided.
     """
-    if cursor.stage == _Stage.PAST and not partition.program.bridged:
-        time = min(time, partition.last_time)
+    if cursor.stage == _Stage.PAST:
+        bridged = partition.program.bridged
+        if not bridged or (scratch.waits and partition.bridges().due > time):
+            time = min(time, partition.last_time)
     return partition.floor_at(time)
 
 
@@ -527,7 +530,7 @@ def detect(
                 scratch.instant = time
                 if program.is_sequenced:
                     scratch.instant = _instant_now(partition, scratch, columns, cursor)
-                scratch.floor = _floor_of_lists(partition, cursor, time)
+                scratch.floor = _floor_of_lists(partition, cursor, scratch, time)
                 if bridged:
                     ended = apply_bridged(
                         partition, scratch, columns, time, mask, cursor.row, holds
