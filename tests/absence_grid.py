@@ -53,6 +53,7 @@ class GridGroup:
     at_least: int = 0
     at_most: int | None = None
     least_events: int = 0
+    most_events: int | None = None
     same: frozenset[str] = frozenset()  # symbols of the match with the predicate of c
 
     @property
@@ -143,6 +144,8 @@ def _may_satisfy(
     later = _FINE * now + np.arange(1, _FINE * group.span + 1)
     start = later[:, None] if c is None else np.array([[_FINE * c.start]])
     end = later[None, :] if c is None or c.end is None else np.array([[_FINE * c.end]])
+    if c is not None and group.most_events is not None and c.events > group.most_events:
+        return False
     fits = start < end
     if c is None or c.end is None:
         fits = fits & (end - start >= _FINE * group.at_least)

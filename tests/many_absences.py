@@ -16,6 +16,7 @@ import polars as pl
 
 import piestream as ps
 from piestream.expressions.durations import Duration
+from piestream.language.absence_waits import wait_texts
 from piestream.language.emission import NO_LIMITS, EmissionLimits
 from piestream.language.model import Query
 from piestream.language.parts import Emit
@@ -221,6 +222,7 @@ def _groups(query: Query) -> Iterator[GridGroup]:
             symbol.at_least.amount if symbol.at_least else 0,
             symbol.at_most.amount if symbol.at_most else None,
             symbol.at_least_events or 0,
+            symbol.at_most_events,
             frozenset(s.name for s in query.present if query.same_predicate(s, symbol)),
         )
 
@@ -261,6 +263,7 @@ def _text(rng: Random) -> str:
     pattern += [_not(rng, name, present) for name in absent]
     rng.shuffle(pattern)
     lengths = {"c": ("", "", "", "AT LEAST 2", "AT MOST 3", "BETWEEN 2 AND 3", "AT LEAST 2 EVENTS")}
+    lengths["c"] += ("AT MOST 1 EVENTS", "AT MOST 2 EVENTS", "BETWEEN 2 AND 3 EVENTS AT MOST 6")
     lengths |= {"a": ("", "", "", "AT LEAST 2", "AT MOST 3")}
     columns = {name: name for name in _COLUMNS}
     if rng.random() < 0.15:
@@ -353,8 +356,13 @@ def disagreements(many: ManyAbsences, way: str, seed: int) -> list[str]:
         names = ("completed_at", "detected_at") if both else ("detected_at", "completed_at")
         at = next(row[name] for name in names if row.get(name) is not None)
         got[row["k"]].append((at, *(row[column] for column in many.columns)))
-    faults = []
-    for number, rows in many.expected().items():
+    expected = many.expected()
+    faults = [
+        f"seed {seed}: {many.query}\n{text}, but {expected}"
+        for _, text in wait_texts(many.query)
+        if any(expected.values())
+    ]
+    for number, rows in expected.items():
         if got[number] != rows:
             case = many.cases[number]
             faults.append(

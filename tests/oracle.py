@@ -252,6 +252,7 @@ class Group:
     distances: list[tuple[tuple[str, str], tuple[str, str], str, int]]
     lengths: tuple[int, int | None]
     fewest: int  # events
+    largest: int | None
 
     @classmethod
     def of(cls, absence: Absence, query: Query, clock: Clock) -> Group:
@@ -267,7 +268,14 @@ class Group:
         (symbol,) = (one for one in query.symbols if one.name == absence.symbol)
         least = 0 if symbol.at_least is None else clock.ticks(symbol.at_least)
         most = None if symbol.at_most is None else clock.ticks(symbol.at_most)
-        return cls(absence.symbol, relations, distances, (least, most), symbol.at_least_events or 0)
+        events = symbol.at_least_events or 0, symbol.at_most_events
+        return cls(absence.symbol, relations, distances, (least, most), *events)
+
+    def has_count(self, events: int, more_may_come: bool) -> bool:
+        """Whether so many events are allowed, or may become so."""
+        return (more_may_come or events >= self.fewest) and (
+            self.largest is None or events <= self.largest
+        )
 
 
 class _Partition:
@@ -720,7 +728,7 @@ class _Partition:
                 known = None if end is None else self._end_known(group.name, end)
                 if end is not None and known is not None and known <= now:
                     _, events = self._so_far(group.name, start, end)
-                    if events < group.fewest:
+                    if not group.has_count(events, False):
                         continue
                 else:
                     end = known = None
@@ -728,11 +736,12 @@ class _Partition:
 
     def _is_enough(self, group: Group, one: Interval, span: absent.Span, now: int) -> bool:
         """Whether an interval of an absent symbol has enough events, if it has ended."""
-        return (
-            span.end is None
-            or one.end is not None
-            or self._so_far(group.name, one.start, now)[1] >= group.fewest
-        )
+        if one.end is not None:
+            return True
+        if span.end is not None:
+            return group.has_count(self._so_far(group.name, one.start, now)[1], False)
+        so_far = sum(moment.row is not None for moment in self.moments[one.start : now + 1])
+        return group.has_count(so_far, True)
 
     def _spans(self, name: str, one: Interval, now: int) -> list[absent.Span]:
         """An interval as far as it is known; of one that is interrupted, all that it may be."""

@@ -612,9 +612,10 @@ class _Partition:
 
     def _may_count(self, group: Group, one: Known, now: Time) -> bool:
         """Whether an interval has as many events as are asked for, or may come to have them."""
-        if one.end_at(now) is None:
+        stream = self.query.symbol(group.name).stream
+        if stream not in self.events:
             return True
-        return self._count(self.query.symbol(group.name).stream, one, now) >= group.fewest
+        return group.has_count(self._count(stream, one, now), one.end_at(now) is None)
 
     def _span(self, one: Known, now: Time) -> absent.Span:
         end = one.end_at(now)

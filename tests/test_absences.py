@@ -14,6 +14,7 @@ from piestream.errors import LateEventError, StateError
 from piestream.joins.partition import Partition
 from piestream.joins.records import Program
 from piestream.joins.state_records import RingHeader
+from piestream.language.absence_waits import wait_texts
 from piestream.plan.binding import bind
 from tests.many_absences import WAYS, disagreements, many_absences
 
@@ -169,6 +170,72 @@ def test_that_time_has_passed_does_not_make_a_match_dead_which_the_end_of_the_in
         assert query.run(frame, at_end="close").rows() == [("x", 4, 1)]
     at_5 = pl.concat([rows, _events(("x", 5, False, True))])
     assert query.run(at_5, at_end="close").is_empty()
+
+
+def test_a_run_of_too_many_events_counts_no_more() -> None:
+    few = ps.query(str(ALONE).replace("c AS c", "c AS c AT MOST 2 EVENTS"))
+    begins = _events(("x", 13, False, True), ("x", 20, False, True))
+    session = few.open()
+    assert session.push(pl.concat([RUN, begins])).is_empty()
+    session = few.open(state=session.snapshot())
+    assert session.advance(90).is_empty()
+    session = few.open(state=session.snapshot())
+    assert session.push(_events(("x", 95, False, True))).rows() == [("x", 95, 1)]
+    ends = _events(("x", 95, False, False))
+    assert few.run(pl.concat([RUN, begins, ends])).is_empty()
+    assert few.run(pl.concat([RUN, begins]), at_end="close").is_empty()
+
+
+def test_events_of_its_own_stream_are_counted_of_what_is_absent() -> None:
+    query = ps.query(
+        "FROM doors ORDER BY ts WITH badges ORDER BY ts PARTITION BY k "
+        "DEFINE opens AS doors.open, badge AS badges.shown AT MOST 2 EVENTS "
+        "PATTERN opens AND NOT (badge after opens AND badge.ts - opens.te <= 5) "
+        "WITHIN 99 RETURN opens.ts"
+    )
+    times = [1, 2, 5, 6, 7, 9, 20]
+    doors = pl.DataFrame({"k": "x", "ts": times, "open": [t == 1 for t in times]})
+    for shown, wanted in (([4, 8, 10], [("x", 10, 1)]), ([4, 10], []), ([4, 8], [])):
+        badges = pl.DataFrame({"k": "x", "ts": shown, "shown": True})
+        frames = {"doors": doors, "badges": badges}
+        assert query.run(frames).rows() == wanted
+        session = query.open(schema={name: frame.schema for name, frame in frames.items()})
+        found = []
+        for at in sorted({*times, *shown}):
+            for name, frame in frames.items():
+                found += session.push(frame.filter(ts=at), stream=name).rows()
+            session = query.open(state=session.snapshot())
+        assert found == wanted
+
+
+def test_a_wait_beyond_the_window_is_warned_of() -> None:
+    text = str(ALONE).replace("WITHIN 99", "WITHIN {}")
+    with pytest.warns(ps.ResultWarning, match="that no c comes is known later than 10 after"):
+        assert ps.query(text.format(10)).run(RUN).is_empty()
+    assert ps.query(text.format(12)).run(pl.concat([RUN, _events(("y", 14, False, False))])).rows()
+    with pytest.warns(ps.ResultWarning, match="WITHIN 9 is over by then"):
+        ps.query(text.format("9 OF a")).open(schema=RUN.schema)
+    joined = DOUBLE.replace("LATE", "c after a AND c.ts - a.te <= 9")
+    with pytest.warns(ps.ResultWarning, match="that no c comes"):
+        ps.query(joined).run({"s": RUN.drop("k"), "t": RUN.drop("k")})
+
+
+DOUBLE = (
+    "FROM s ORDER BY ts WITH t ORDER BY ts DEFINE a AS s.a, c AS t.c PATTERN a AND NOT (LATE) "
+    "WITHIN 9"
+)
+
+
+@pytest.mark.parametrize(
+    "absence",
+    [
+        "c during a",  # known when a ends
+        "c after a AND c.ts - a.te <= 10 AND c.ts - a.ts >= 15",  # of a short a it is known at once
+        "c before; after a AND c.ts - a.te <= 10 AND a.ts - c.te <= 3",  # not one range of orders
+    ],
+)
+def test_a_wait_that_may_be_short_is_not_warned_of(absence: str) -> None:
+    assert list(wait_texts(ps.query(DOUBLE.replace("LATE", absence)))) == []
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -295,6 +295,12 @@ def check(
                 what = f"the predicate of {symbol.name} is never true, so {follows}"
                 fault = parsed.fault(("predicate", symbol.name), what)
                 typer.echo(f"warning: {fault}", err=True)
+        if parsed.absences:
+            from piestream.language.absence_waits import wait_texts
+
+            for symbol_name, said in wait_texts(parsed):
+                fault = parsed.fault(("absence", symbol_name), said)
+                typer.echo(f"warning: {fault}", err=True)
         if parsed.rows is not None and parsed.rows.conditions:
             from piestream.plan.row_ways import doubling_text
 

@@ -203,7 +203,7 @@ def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, 
     found = scratch.n_matches
     changed = scratch.absent_changed
     if (changed or store.known().has_late) and store.count():
-        settling.take_ended(changed & ~partition.mask)
+        settling.take_ended(changed & (~partition.mask | scratch.exceeded))
         settling.take_begun(changed & partition.mask & program.bridged)
         if changed & program.absent or store.known().has_late:
             settling.drop_dead(int(changed & program.absent != 0))

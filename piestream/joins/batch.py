@@ -523,6 +523,8 @@ def detect(
                 started = mask & ~partition.mask
                 if awaits:
                     scratch.absent_changed = mask ^ partition.mask
+                    scratch.exceeded = 0
+                    scratch.events = scratch.event_origin + cursor.row + cursor.is_row
                 if started and any_ring_full(partition, started, minus(time, program.shortest)):
                     growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
                     pool = pointer(growing[_POOL])
@@ -543,6 +545,8 @@ def detect(
                     ended = apply_event(
                         partition, scratch, columns, time, mask, cursor.row, mask, 0
                     )
+                if awaits:
+                    scratch.absent_changed |= scratch.exceeded
                 if scratch.closing:
                     delay_ends(partition, ended & ~scratch.ended_earlier)
                 if program.has_lists:

@@ -300,14 +300,23 @@ def _latest_start(judged: Judged, absence: Absence) -> int:
 
 
 @kernel
-def _has_count(judged: Judged, absence: Absence, slot: Slot) -> bool:
-    """Whether an interval of the absent symbol has enough events in this outlook, or may get them."""
-    symbol = judged.partition.program.symbols[absence.symbol]
-    if symbol.first_event == NONE or not judged.ended >> absence.symbol & 1:
+def _has_count(judged: Judged, absence: Absence, slot: Slot, scratch: Scratch) -> bool:
+    """Whether an interval of the absent symbol has as many events in this outlook, or may have them.
+
+    What has ended for certain has; else it would not be there.
+    """
+    partition = judged.partition
+    symbol = partition.program.symbols[absence.symbol]
+    if symbol.first_event == NONE or slot.end != OPEN:
         return True
-    if judged.interrupted_since(absence.symbol, slot) == OPEN:
-        return True
-    return is_allowed_count(symbol, slot, BridgedSlot(slot).events)
+    is_interrupted = judged.interrupted_since(absence.symbol, slot) != OPEN
+    if is_interrupted and judged.ended >> absence.symbol & 1:
+        return is_allowed_count(symbol, slot, BridgedSlot(slot).events)
+    events = scratch.events
+    if symbol.counter != NONE:
+        events = partition[partition.program.counters[symbol.counter].up_to]
+    at_most = symbol.at_most_events
+    return at_most == NONE or events - slot[symbol.first_event] <= at_most
 
 
 @kernel
@@ -335,7 +344,7 @@ def _judge_one(judged: Judged, absence: Absence, slot_id: int, scratch: Scratch)
     while True:
         outlook = _in_outlook(judged, ended)
         latest = INT64_MIN
-        if _has_count(outlook, absence, slot):
+        if _has_count(outlook, absence, slot, scratch):
             end = outlook.end_of(absence.symbol, slot)
             latest = _possible_until(outlook, absence, slot.start, end)
         until = max(until, latest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from piestream.expressions.durations import Duration
+from piestream.language.absence_waits import wait_texts
 from piestream.language.absences import Absence
 from piestream.language.difference_bounds import LastEndpoint, absence_bounds
 from piestream.language.model import Query
@@ -27,8 +28,11 @@ def absence_lines(query: Query) -> Iterator[str]:
       one that has begun counts until its endpoints, or time alone, rule it out
     a match is reported when it has triggered and no c can satisfy this any more
     """
+    late = dict(wait_texts(query))
     for absence in query.absences:
         yield absence_text(absence)
+        if absence.symbol in late:
+            yield f"  {late[absence.symbol]}"
         for bound in _nearest(query, absence):
             unseen = "begun" if bound.which == "ts" else "come"
             yield f"  a {absence.symbol} that has not {unseen} {_lies(bound)}"
