@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from piestream.archives.durable import missing_files_told
+from piestream.archives.durable import check_size, missing_files_told
 from piestream.archives.incoming import as_frame, fitting
 from piestream.archives.manifest import BatchId, Manifest
 from piestream.archives.on_spark import SparkArchive
@@ -71,6 +71,7 @@ def archive(
     keys = None if key is None else ((key,) if isinstance(key, str) else tuple(key))
     if not store.exists:
         if place.is_file() or (place.is_dir() and parquet_files(place)):
+            store.check_manifest()
             if time is not None or keys is not None:
                 raise ArchiveError(
                     f"{place} has Parquet files that are no archive of piestream's: leave out time "
@@ -202,6 +203,7 @@ class Archive:
             load_filters=lambda: pl.concat(
                 [pl.DataFrame(), *map(store.filters, manifest.files)], how="diagonal"
             ),
+            sizes=tuple(file.bytes for file in manifest.files),
         )  # fmt: skip
 
     def refresh(self) -> Archive:
@@ -242,6 +244,9 @@ class Archive:
             with missing_files_told(self.path):
                 for path in self.files:
                     path.stat()
+        if self._manifest is not None:
+            for path, file in zip(self.files, self._manifest.files, strict=True):
+                check_size(path, file.bytes)
         return self
 
     def _become(self, manifest: Manifest) -> None:
