@@ -128,7 +128,11 @@ class Archive:
         for name, value in given.items():
             own = getattr(self._manifest, name)
             if value is not None and value != own:
-                raise ArchiveError(f"the {name} of {self.path} is {own!r}, not {value!r}")
+                was, wanted = (
+                    (", ".join(each) or "none") if isinstance(each, tuple) else repr(each)
+                    for each in (own, value)
+                )
+                raise ArchiveError(f"the {name} of {self.path} is {was}, not {wanted}")
 
     # -- what it is -------------------------------------------------------------------------------
 

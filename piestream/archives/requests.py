@@ -98,10 +98,10 @@ def _parts(tokens: list[Token], text: str) -> tuple[Token, Token, str | None]:
         return words[0], words[2], None
     if is_call and words[4].upper == "AS" and words[5].kind in (Kind.WORD, Kind.QUOTED):
         return words[0], words[2], words[5].text
-    raise _fault(
-        text, Span(0, len(text)), "this is no aggregate",
-        "write AVG(column), or AVG(column) AS name; COUNT(*) counts rows",
-    )  # fmt: skip
+    hint = "write AVG(column), or AVG(column) AS name; COUNT(*) counts rows"
+    if any(word.is_sign(",") for word in words):
+        hint = 'each aggregate is a text of its own: aggregate("COUNT(*)", "AVG(speed)")'
+    raise _fault(text, Span(0, len(text)), "this is no aggregate", hint)
 
 
 def _fault(text: str, span: Span, message: str, hint: str | None = None) -> QueryError:

@@ -222,7 +222,10 @@ def tie_error(projection: Projection, rows: pl.DataFrame, row: int) -> TieError:
     if binding.sequence is not None:
         what = f"{time} and {binding.sequence.name}"
     elif not binding.parts:
-        advice = f"; ORDER BY {time}, ROW takes them in the order of their rows"
+        advice = (
+            f"; ORDER BY {time}, seq takes all of them, in the order of a column such as seq, "
+            f"and ORDER BY {time}, ROW in that of their rows"
+        )
     if not binding.query.partition_by:
         advice += "; PARTITION BY tells events of different things apart"
     return TieError(

@@ -363,7 +363,8 @@ class _Reading(TreeReading):
                 did_you_mean(table.this, names.qualifiers)
                 or f"write {name}, or qualify by {known}",
             )
-        return Column(name, span=self.span(tree))
+        written = self.span(tree.this)  # sqlglot is given all names in quotes
+        return Column(name, self.span(tree), written.end - written.start > len(name))
 
     def _read_literal(self, tree: Any) -> Node:
         if tree.is_string:

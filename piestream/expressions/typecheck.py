@@ -284,6 +284,10 @@ class _Lowering:
             listing = f"the columns are {columns}; a text stands in single quotes"
             if not self.schema:
                 listing = "the input has no columns at all"
+            if node.is_quoted:
+                text = canonical_text(syntax.Literal(name))
+                listing = f"a text stands in single quotes: {text}; double quotes are for names"
+                hint = None if hint is None else f"{hint} {listing}"
             return self.fault(node, f"there is no column {name}", hint or listing)
         type = type_of_dtype(self.schema[name])
         if type is None and self.clause is not None:

@@ -385,7 +385,8 @@ class Query:
         elif len(where) > 1:
             what = f"{what} of {where[1]}"
         try:
-            return duration.ticks(nanoseconds_per_tick, what, needs_unit)
+            time = self.streams[0].order_by
+            return duration.ticks(nanoseconds_per_tick, what, needs_unit, time)
         except QueryError as error:
             fault = error.faults[0]
             raise self.fault(where, fault.message, fault.hint) from None

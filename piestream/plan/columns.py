@@ -10,6 +10,7 @@ import polars as pl
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import NANOSECONDS, Duration, tick_length
+from piestream.language.lets import let_hint, names_in
 from piestream.language.model import Query
 from piestream.language.parts import Source, Where
 
@@ -45,7 +46,7 @@ class TimeColumn:
 
     def ticks(self, duration: Duration, what: str) -> int:
         """A duration in ticks of this column; ``what`` it is begins the error."""
-        return duration.ticks(self.nanoseconds_per_tick, what, self.needs_units)
+        return duration.ticks(self.nanoseconds_per_tick, what, self.needs_units, self.name)
 
     @property
     def length_dtype(self) -> pl.DataType:
@@ -233,6 +234,8 @@ class InputColumns:
         parts = _parts_of_times(self.schema)
         if clause == "ORDER BY" and parts is not None:
             hint = f"{_made_one(*parts, name)}; {hint}"
+        if name in names_in([s.predicate.tree for s in self.query.symbols if s.predicate.tree]):
+            hint = f"{name} is a name of LET; {let_hint(name, self.query.symbols[0].name)}"
         if not self.schema:
             hint = "the input has no columns at all"
         raise self.query.fault(where, f"{clause}: there is no column {name}", hint)
