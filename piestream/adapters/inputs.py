@@ -174,10 +174,6 @@ class Inputs:
         types = event_types(events, reader)
         return events_frame(events, tuple(types), types), "events"
 
-    def events(self, key: str, events: Sequence[Any], schema: Schema) -> pl.DataFrame:
-        """Events of one input, whose types are known, as a Polars frame."""
-        return events_frame(events, tuple(schema), schema)
-
     def files(self, options: FileOptions, but: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
         """The rows of the files that the query names itself, of all inputs but those given."""
         return {

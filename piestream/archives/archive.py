@@ -96,7 +96,7 @@ def archive(
 
 
 class Archive:
-    """Rows on disk. `archive` opens it, and says what it is.
+    """Rows on disk, which `archive` opens.
 
     It shows the generation that was the latest when it was opened, or last written through it;
     `refresh` takes notice of what others have written since.
@@ -143,12 +143,12 @@ class Archive:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns that tell partitions apart."""
+        """The columns whose values make the key of a partition."""
         return () if self._manifest is None else self._manifest.key
 
     @property
     def generation(self) -> int:
-        """How often it has been changed."""
+        """The number of its latest generation: each change makes one more."""
         return 0 if self._manifest is None else self._manifest.generation
 
     @property

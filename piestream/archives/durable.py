@@ -22,7 +22,7 @@ _BLOCK = 1 << 20
 
 @contextmanager
 def missing_files_told(path: Path | str) -> Iterator[None]:
-    """Where a file is not there that an archive names: ArchiveError."""
+    """Raise ArchiveError if a file is missing that an archive names."""
     try:
         yield
     except FileNotFoundError as error:
@@ -90,7 +90,7 @@ def place(pending: Path, path: Path) -> None:
 
 
 def replace_text(path: Path, pending: Path, text: str) -> None:
-    """Put a text in the place of what a file held: whoever reads sees either."""
+    """Replace the text of a file atomically: a reader sees either the old or the new one."""
     with open(pending, "w", encoding="utf-8", newline="\n") as file:
         file.write(text)
         file.flush()

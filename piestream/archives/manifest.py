@@ -1,4 +1,4 @@
-"""What is in an archive: one small text that is replaced as a whole, and so is the archive."""
+"""The manifest of an archive: one small text, whose atomic replacement changes the whole archive."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Manifest:
         return None if self.schema is None else _schema_of(self.schema)
 
     def with_schema(self, schema: pl.Schema) -> Manifest:
-        """The same with columns."""
+        """The same manifest, with these columns."""
         buffer = BytesIO()
         pl.DataFrame(schema=schema).write_ipc_stream(buffer)
         return replace(self, schema=b64encode(buffer.getvalue()).decode("ascii"))

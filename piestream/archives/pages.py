@@ -118,7 +118,7 @@ class Pages:
         }
 
     def may_have(self, name: str, value: Any) -> Flags | None:
-        """On which pages a column may have a value; None if no filter says so."""
+        """On which pages a column may have a value; None if there is no filter."""
         found = self.filters.get(name)
         return None if found is None else may_have(found, value)
 

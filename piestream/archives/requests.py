@@ -1,4 +1,4 @@
-"""What an archive is asked to aggregate: ``AVG(speed) AS mean``, read and checked."""
+"""Requests for aggregates of an archive, such as ``AVG(speed) AS mean``: parsed and checked."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def aggregation_of(
     where: str | pl.Expr | None,
     between: tuple[Any, Any] | None,
 ) -> Aggregation:
-    """What `Archive.aggregate` is asked, checked and in ticks."""
+    """The request of a call of `Archive.aggregate`, checked and in ticks."""
     schema = pages.schema
     requests = [read_request(text, schema) for text in aggregates]
     names = [request.alias for request in requests] + [time] * (every is not None)

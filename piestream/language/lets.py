@@ -8,7 +8,8 @@ from typing import Any
 
 from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, located
 from piestream.expressions.parameters import values_of
-from piestream.expressions.parse import Names, read_value
+from piestream.expressions.parse import read_value
+from piestream.expressions.reading import Names
 from piestream.expressions.syntax import Named, Node, children, columns_of
 from piestream.expressions.tokens import Token
 from piestream.language.cursor import Cursor

@@ -230,8 +230,8 @@ class _Parser:
         is_alone = self.outer is None and not self.clauses.keys() & {"WITH", "DEFINE", "PATTERN"}
         if rows and is_alone:
             beside = list(beside_row_pattern(self.all_clauses))
-            said = {fault.span for fault in beside}
-            self.diagnostics[:] = [d for d in self.diagnostics if d.span not in said] + beside
+            placed = {fault.span for fault in beside}
+            self.diagnostics[:] = [d for d in self.diagnostics if d.span not in placed] + beside
             return True
         for number in sorted(rows):
             stream = self.draft.streams[number]

@@ -320,7 +320,7 @@ def inherited(stream: StreamDraft, source: Source) -> StreamDraft:
     known = StreamDraft.of(source)
     if stream.order_by is not None:  # the clause is written anew, whatever it is outside
         known = replace(known, sequence=None, row_order=False)
-    said = {
+    written = {
         part: value
         for part in (
             "alias", "order_by", "sequence", "time_unit", "max_gap", "start", "end", "id", "span",
@@ -328,7 +328,7 @@ def inherited(stream: StreamDraft, source: Source) -> StreamDraft:
         if (value := getattr(stream, part)) is not None
     }  # fmt: skip
     if stream.row_order:
-        said["row_order"] = True
+        written["row_order"] = True
     if stream.known_at_start:
-        said["known_at_start"] = True
-    return replace(known, name=stream.name, **said)
+        written["known_at_start"] = True
+    return replace(known, name=stream.name, **written)

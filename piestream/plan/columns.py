@@ -125,7 +125,7 @@ class Errors:
         self._found: list[QueryError] = []
 
     def attempt(self, step: Callable[P, T], *given: P.args, **named: P.kwargs) -> T | None:
-        """What a step gives; None if it fails, which `raise_all` will say."""
+        """The result of a step; None if it fails: `raise_all` reports that."""
         try:
             return step(*given, **named)
         except QueryError as error:
@@ -213,7 +213,7 @@ class InputColumns:
         return TimeColumn(name, dtype, _DAY if unit is None else _NANOSECONDS_OF[unit])
 
     def check_unit(self, time: TimeColumn) -> None:
-        """Refuse UNIT where the type of the time column says what its unit is."""
+        """Refuse UNIT if the type of the time column determines its unit."""
         if self.source.time_unit is not None and not time.dtype.is_integer():
             raise self.query.fault(
                 self._part("time_unit"),
