@@ -77,21 +77,29 @@ def _satisfying(target: Target, absence: Absence, match: dict[str, Any]) -> Iter
     rows, symbol = target.rows, target.rows.query.symbol(absence.symbol)
     found = runs(rows, symbol).filter(bounds_of(rows, symbol).valid(rows.closes))
     ended = pl.lit(True) if rows.closes else ~pl.col("open")
-    spans = found.select("ts", pl.when(ended).then("te").otherwise(OPEN).alias("te"))
-    for span in spans.rows():
-        if all(_fits(target, absence.symbol, c, span, match) for c in absence.constraints):
+    ends = (pl.when(ended).then(end).otherwise(OPEN).alias(end) for end in ("te", "end"))
+    for start, start_instant, end, end_instant in found.select("ts", "start", *ends).rows():
+        span, instants = (start, end), (start_instant, end_instant)
+        if all(
+            _fits(target, absence.symbol, c, span, instants, match) for c in absence.constraints
+        ):
             yield span
 
 
 def _fits(
-    target: Target, absent: str, constraint: Constraint, span: Span, match: dict[str, Any]
+    target: Target,
+    absent: str,
+    constraint: Constraint,
+    span: Span,
+    instants: Span,
+    match: dict[str, Any],
 ) -> bool:
-    of = {
-        name: span if name == absent else target.span(name, match)
-        for name in (constraint.x, constraint.y)
-    }
-    if not relation_of(*of[constraint.x], *of[constraint.y]) & constraint.relations:
+    names = constraint.x, constraint.y
+    compared = {name: target.instants(name, match) for name in names if name != absent}
+    compared[absent] = instants
+    if not relation_of(*compared[names[0]], *compared[names[1]]) & constraint.relations:
         return False
+    of = {name: span if name == absent else target.span(name, match) for name in names}
     lengths = _lengths(target, absent, constraint)
     return all(
         _keeps(distance, _difference(distance, of), length)

@@ -54,9 +54,19 @@ def _lies_at(partition: Partition, scratch: Scratch, time: int) -> int:
 
 
 @kernel
+def _passed(partition: Partition, scratch: Scratch, now: int) -> int:
+    """The last time that is over at an instant: at an event, others of its time may still come."""
+    return now - (partition.program.is_sequenced & scratch.is_event)
+
+
+@kernel
 def is_due(partition: Partition, scratch: Scratch, time: int) -> bool:
     """Whether anything is to be judged at an instant."""
-    if scratch.n_matches or partition.awaited().due <= _lies_at(partition, scratch, time):
+    now = _lies_at(partition, scratch, time)
+    awaited = partition.awaited()
+    if scratch.n_matches or awaited.due <= (
+        _passed(partition, scratch, now) if awaited.is_late else now
+    ):
         return True
     return scratch.absent_changed != 0 and n_awaited(partition) != 0
 
@@ -99,9 +109,12 @@ class _Settling(Record):
         return False
 
     @method
-    def take_due(self, now: int) -> None:
+    def take_due(self) -> None:
         """Judge the matches that are due."""
-        while self.store.count() and self.store.due_at(0) <= now:
+        while self.store.count():
+            first = self.store.first_due()
+            if first.due > (self.judged.passed if first.is_late else self.judged.now):
+                return
             self.judge_again(self.store.at(0))
 
     @method
@@ -195,7 +208,9 @@ def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, 
     match = AwaitedMatch(pointer(room_array))
     future = at_word(match, program.awaited_width)
     now = _lies_at(partition, scratch, time)
-    judged = Judged(match, partition, match.ids, future, now, now != time, 0)
+    passed = _passed(partition, scratch, now)
+    instant = scratch.instant if program.is_sequenced else now
+    judged = Judged(match, partition, match.ids, future, now, passed, instant, now != time, 0)
     store = AwaitedStore(partition, partition)
     settling = _Settling(match, judged, match, store, scratch, matches, floor)
     found = scratch.n_matches
@@ -205,7 +220,7 @@ def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, 
         settling.take_begun(changed & partition.mask & program.bridged)
         if changed & program.absent:
             settling.drop_dead(1)
-    settling.take_due(now)
+    settling.take_due()
     given = _add_found(settling, found)
     matches.copy(found, given, scratch.n_matches - found)
     scratch.n_matches += given - found

@@ -235,10 +235,12 @@ def _next_instant(
     change = cursor.change
     found = _next_event(cursor, rows, partition, columns, scratch)
     end = cursor.row_end
+    # where several events have one time, the first of them may count, or that it is over with the last
+    first = plus(due, partition.next_is_late())
     if found and cursor.time <= due:
-        return True
-    # where several events have one time, it is over with the last of them
-    first = plus(due, partition.program.is_sequenced)
+        may_follow = partition.program.is_sequenced and cursor.is_row and cursor.time == first
+        if not may_follow or first_row_at(rows.times, row, cursor.row, first) == cursor.row:
+            return True
     if not found and (cursor.row_begin == end or rows.times[end - 1] < first):
         return False
     cursor.stage = stage
@@ -527,6 +529,7 @@ def detect(
                 scratch.instant = time
                 if program.is_sequenced:
                     scratch.instant = _instant_now(partition, scratch, columns, cursor)
+                    scratch.is_event = cursor.is_row
                 scratch.floor = _floor_of_lists(partition, cursor, time)
                 if bridged:
                     ended = apply_bridged(

@@ -14,7 +14,7 @@ from piestream.compiled.records import kernel
 from piestream.intervals.ticks import minus, plus
 from piestream.joins.boxes import box_in
 from piestream.joins.durations import is_allowed_count
-from piestream.joins.futures import FIRST_OF_MATCH, N_RELATIONS, Future
+from piestream.joins.futures import FIRST_OF_MATCH, N_RELATIONS, Endpoints, Future
 from piestream.joins.judged import (
     CERTAIN,
     IMPOSSIBLE,
@@ -52,8 +52,9 @@ _CERTAIN = INT64_MIN + 1
 def _in_outlook(judged: Judged, ended: int) -> Judged:
     """The same where interrupted intervals of some symbols (as bits) have ended, and others go on."""
     return Judged(
-        judged, judged.partition, judged.ids, judged.future, judged.now, judged.closes, ended
-    )
+        judged, judged.partition, judged.ids, judged.future, judged.now, judged.passed,
+        judged.instant, judged.closes, ended,
+    )  # fmt: skip
 
 
 @kernel
@@ -132,17 +133,17 @@ def _add_distances(judged: Judged, absence: Absence, future: Future, number: int
 
 
 @kernel
-def _possible_until(judged: Judged, absence: Absence, start: int, end: int) -> int:
-    """How long an interval of the absent symbol may satisfy the group; INT64_MIN: it cannot.
+def _possible_until(judged: Judged, absence: Absence, at: Endpoints) -> int:
+    """How long an interval of the absent symbol may satisfy the group, as `until_of` has it.
 
-    Of one that is not there neither endpoint is known.
+    INT64_MIN: it cannot. Of one that is not there neither endpoint is known.
     """
     n = absence.pair_end - absence.pair
-    is_to_come = start == OPEN and absence.begins_known and not judged.closes
-    if is_to_come and minus(_latest_start(judged, absence), _CLOSING) <= judged.now:
+    is_to_come = at.start == OPEN and absence.begins_known and not judged.closes
+    if is_to_come and minus(_latest_start(judged, absence), _CLOSING) <= judged.passed:
         return INT64_MIN
     parts = judged.partition.program.absent_parts
-    future = judged.future_with(absence, start, end)
+    future = judged.future_with(absence, at)
     options_array = np.zeros(2 * n, np.int64)
     options = pointer(options_array)
     chosen = at_word(options, n)
@@ -189,11 +190,10 @@ def _is_certain(judged: Judged, absence: Absence, slot_id: int) -> bool:
     partition = judged.partition
     symbol = partition.program.symbols[absence.symbol]
     slot = partition.ring(absence.symbol).slot(slot_id)
-    end = judged.end_of(absence.symbol, slot)
-    future = judged.future_with(absence, slot.start, end)
+    future = judged.future_with(absence, judged.endpoints_of(absence.symbol, slot))
     if future.is_known():
         return True
-    if end == OPEN:
+    if not future.has_ended():
         if symbol.validity == Validity.AT_END:
             return False
         if not partition.is_valid_of_any(absence.symbol, slot_id):
@@ -219,13 +219,14 @@ def _is_certain(judged: Judged, absence: Absence, slot_id: int) -> bool:
 def _is_of_match(judged: Judged, absence: Absence, slot_id: int) -> bool:
     """Whether an interval of the absent symbol is one that the match has."""
     partition = judged.partition
-    start = partition.ring(absence.symbol).slot(slot_id).start
+    starts = partition.program.start_instant
+    start = partition.ring(absence.symbol).slot(slot_id)[starts]
     number = partition.row_number(absence.symbol, slot_id)
     rest = absence.same
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
-        is_same = judged.slot(s).start == start
+        is_same = judged.slot(s)[starts] == start
         if is_same and partition.row_number(s, judged.ids[s]) == number:
             return True
     return False
@@ -310,7 +311,7 @@ def _judge_one(judged: Judged, absence: Absence, slot_id: int, scratch: Scratch)
     if judged.interrupted_since(absence.symbol, slot) != OPEN:
         interrupted |= 1 << absence.symbol
     if not interrupted:
-        known = fits(judged, absence, slot.start, slot.end)
+        known = fits(judged, absence, slot)
         if known == IMPOSSIBLE:
             return INT64_MIN
         if known == CERTAIN and slot.end != OPEN:
@@ -322,8 +323,7 @@ def _judge_one(judged: Judged, absence: Absence, slot_id: int, scratch: Scratch)
         outlook = _in_outlook(judged, ended)
         latest = INT64_MIN
         if _has_count(outlook, absence, slot):
-            end = outlook.end_of(absence.symbol, slot)
-            latest = _possible_until(outlook, absence, slot.start, end)
+            latest = _possible_until(outlook, absence, outlook.endpoints_of(absence.symbol, slot))
         until = max(until, latest)
         certain = certain and latest != INT64_MIN and _is_certain(outlook, absence, slot_id)
         if not ended:
@@ -345,7 +345,8 @@ def _judge_to_come(judged: Judged, absence: Absence) -> int:
     until = INT64_MIN
     ended = interrupted
     while True:
-        until = max(until, _possible_until(_in_outlook(judged, ended), absence, OPEN, OPEN))
+        to_come = Endpoints(judged, OPEN, OPEN, OPEN, OPEN)
+        until = max(until, _possible_until(_in_outlook(judged, ended), absence, to_come))
         if not ended:
             return until
         ended = (ended - 1) & interrupted
@@ -452,7 +453,7 @@ def judge(judged: Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -> 
             return PRESENT
         last = min(last, _last_report(program.symbols[s], judged.slot(s), program.shortest))
     verdict = ABSENT
-    match.due = INT64_MIN
+    longest = INT64_MIN
     match.waits = 0
     match.goings = 0
     waits_for_one_to_come = False
@@ -463,10 +464,14 @@ def judge(judged: Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -> 
             return PRESENT
         if found == ABSENT or is_to_come < waits_for_one_to_come:
             continue
-        if is_to_come > waits_for_one_to_come or until > match.due:
-            match.due = until
+        if is_to_come > waits_for_one_to_come or until > longest:
+            longest = until
             _wait_for(judged, absence, is_to_come, match)
         waits_for_one_to_come = is_to_come
         verdict = UNDECIDED
-    match.due = min(match.due, plus(last, 1 + judged.closes))
+    match.due = INT64_MAX if longest == INT64_MAX else plus(judged.now, longest >> 1)
+    match.is_late = 0 if longest == INT64_MAX else longest & 1
+    if plus(last, 1 + judged.closes) <= match.due:
+        match.due = plus(last, 1 + judged.closes)
+        match.is_late = 0
     return verdict
