@@ -63,6 +63,8 @@ class Sequenced:
 
     #: All events of the time that is now are over, so that what is to come has a later one.
     is_behind: bool
+    #: The place that is now: known endpoints behind it are those of rows, before all events of their times.
+    place: Fraction | int = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Span:
     #: It ends because the input does: behind what ends, or begins, with the last event.
     is_closed: bool = False
     #: The places of both among all instants, where several have one time.
-    places: tuple[int, int | None] = (0, None)
+    places: tuple[Fraction | int, Fraction | int | None] = (0, None)
 
 
 def last_instant(
@@ -132,7 +134,8 @@ def last_instant(
             if sequenced is None:
                 orders += _ordered(absent, name, relation, delayed)
             else:
-                orders += _ordered_places(absent, name, relation, spans)
+                hidden = (absent, "ts") if span is None and known_by == "te" else None
+                orders += _ordered_places(absent, name, relation, spans, sequenced.place, hidden)
         until = _latest_now([*given, *orders], sequenced)
         if until is not None and (found is None or until > found):
             found = until
@@ -218,27 +221,60 @@ def _ordered(x: str, y: str, relation: str, delayed: Collection[Node]) -> Iterat
 
 
 def _ordered_places(
-    x: str, y: str, relation: str, spans: Mapping[str, Span]
+    x: str,
+    y: str,
+    relation: str,
+    spans: Mapping[str, Span],
+    now: Fraction | int,
+    hidden: Node | None,
 ) -> Iterator[Inequality]:
-    """The same of instants, of which some have one time: what is to come is behind all that has come."""
+    """The same of instants, of which some have one time: what is to come is behind all that has come.
+
+    Where the start of an absent row is ``hidden``, it may have been.
+    """
     for left, sign, right in RELATIONS[relation]:
         one, other = _end(left, x, y), _end(right, x, y)
         places = [_place(spans, one), _place(spans, other)]
-        if places[0] is None and places[1] is None:
-            yield one, other, 0, _BEFORE if sign == "<" else 0
+        if hidden in (one, other):
+            yield from _ordered_hidden(one, sign, other, places, one == hidden)
+        elif all(place is None or place > now for place in places):
+            is_row = places[1] is not None  # which is before all events of its time
+            yield one, other, 0, (_EARLIER if is_row else _BEFORE) if sign == "<" else 0
             if sign == "=":
                 yield other, one, 0, 0
-            continue
-        first, second = (_LAST_PLACE if place is None else place for place in places)
-        if (first != second) if sign == "=" else (first >= second):
-            yield ORIGIN, ORIGIN, -1, 0  # which cannot be
+        else:
+            first, second = (_LAST_PLACE if place is None else place for place in places)
+            if (first != second) if sign == "=" else (first >= second):
+                yield _IMPOSSIBLE
 
 
-#: Behind all places.
-_LAST_PLACE = 10**9
+def _ordered_hidden(
+    one: Node,
+    sign: str,
+    other: Node,
+    places: Sequence[Fraction | int | None],
+    is_one: bool,
+) -> Iterator[Inequality]:
+    """The same where the first of both, or the other, is a start that lies before all events of its time."""
+    place = places[1] if is_one else places[0]
+    is_within = place is not None and place % 1 != 0  # at an event that has a place in its time
+    if sign == "=":
+        yield one, other, 0, 0
+        yield other, one, 0, 0
+        if is_within:
+            yield _IMPOSSIBLE
+    elif not is_one or (place is not None and not is_within):
+        yield one, other, 0, _EARLIER
+    else:
+        yield one, other, 0, 0 if is_within else _BEFORE
 
 
-def _place(spans: Mapping[str, Span], endpoint: Node) -> int | None:
+#: Behind all places, and what cannot be.
+_LAST_PLACE = 10**12
+_IMPOSSIBLE: Inequality = (ORIGIN, ORIGIN, -1, 0)
+
+
+def _place(spans: Mapping[str, Span], endpoint: Node) -> Fraction | int | None:
     """The place of an endpoint among all instants; None if it is to come."""
     span = spans.get(endpoint[0])
     return None if span is None else span.places[endpoint[1] == "te"]

@@ -23,6 +23,7 @@ from piestream.compiled.constants import INT64_MAX, OPEN
 from piestream.compiled.primitives import at_word, trailing_zeros
 from piestream.compiled.records import Carried, Record, Words, kernel, method
 from piestream.intervals.ticks import plus
+from piestream.joins.boxes import FIRST_AHEAD
 from piestream.joins.pairs import compare_times
 from piestream.relations import ENDPOINT_ORDER
 
@@ -116,6 +117,7 @@ class Future(Record):
     is_sequenced: Carried[bool]  # whether several events have one time,
     is_over: Carried[bool]  # all of those that have the time that is now are over,
     instant: Carried[int]  # and the instant that is now; else the time
+    begins_known: Carried[bool]  # whether the start of the absent one is known when it has been
 
     @method
     def variables(self) -> int:
@@ -229,19 +231,56 @@ class Future(Record):
 
         All from the lowest to the highest of these are allowed.
         """
-        less = _LESS
         if self.is_sequenced:
-            if self.has_come(one) or self.has_come(other):
-                instants = self.instant_of()
-                sign = compare_times(instants[one], instants[other])
-                if not lowest <= sign <= highest:
-                    self.contradicts()[0] = 1
-                return
-            less = _EARLIER
+            self.compare_instants(one, other, lowest, highest)
+            return
         if highest <= 0:
-            self.differ(other, one, 0, less if highest < 0 else 0)
+            self.differ(other, one, 0, _LESS if highest < 0 else 0)
         if lowest >= 0:
-            self.differ(one, other, 0, less if lowest > 0 else 0)
+            self.differ(one, other, 0, _LESS if lowest > 0 else 0)
+
+    @method
+    def compare_instants(self, one: int, other: int, lowest: int, highest: int) -> None:
+        """The same where instants are not times."""
+        if self.may_have_begun(one):
+            self.compare_start(other, lowest, highest)
+        elif self.may_have_begun(other):
+            self.compare_start(one, -highest, -lowest)
+        elif self.has_come(one) or self.has_come(other):
+            sign = compare_times(self.instant_of()[one], self.instant_of()[other])
+            if not lowest <= sign <= highest:
+                self.contradicts()[0] = 1
+        else:  # what is known of what is to come is of rows, which lie before all events of a time
+            if highest <= 0:
+                sense = _LESS if self.variable_of()[other] == _ORIGIN else _EARLIER
+                self.differ(other, one, 0, sense if highest < 0 else 0)
+            if lowest >= 0:
+                sense = _LESS if self.variable_of()[one] == _ORIGIN else _EARLIER
+                self.differ(one, other, 0, sense if lowest > 0 else 0)
+
+    @method
+    def compare_start(self, other: int, lowest: int, highest: int) -> None:
+        """The same of the start of an absent row of which nothing is known: it lies before all events of its time."""
+        is_known = self.variable_of()[other] == _ORIGIN
+        is_within = is_known and not self.is_first(other)  # behind the first instant of its time
+        if is_within and lowest == 0 and highest == 0:
+            self.contradicts()[0] = 1
+        if highest <= 0:
+            sense = _LESS if is_known else _EARLIER
+            self.differ(other, 0, 0, 0 if is_within or highest == 0 else sense)
+        if lowest >= 0:
+            self.differ(0, other, 0, _LESS if is_within or lowest > 0 else 0)
+
+    @method
+    def may_have_begun(self, endpoint: int) -> bool:
+        """Whether an endpoint is a start of which nothing is known, though it may have been."""
+        return self.variable_of()[endpoint] == _START and not self.begins_known
+
+    @method
+    def is_first(self, endpoint: int) -> bool:
+        """Whether a known endpoint lies before all events of its time: see `engine.instant_numbers`."""
+        instant = self.instant_of()[endpoint]
+        return instant >= FIRST_AHEAD or instant & 1 == 0
 
     @method
     def has_come(self, endpoint: int) -> bool:
@@ -249,7 +288,7 @@ class Future(Record):
         return self.instant_of()[endpoint] <= self.instant
 
     @method
-    def begin(self, begins_known: bool) -> None:
+    def begin(self) -> None:
         """Say nothing yet but what is known: what has not come is later than now."""
         variables = self.variables()
         self.contradicts()[0] = 0
@@ -262,7 +301,7 @@ class Future(Record):
         self.limit(_NOW, _ORIGIN, 0, 0)
         variable = self.variable_of()
         for endpoint in range(FIRST_OF_MATCH + 2 * self.n_others):
-            if variable[endpoint] != _ORIGIN and (endpoint or begins_known):
+            if variable[endpoint] != _ORIGIN and (endpoint or self.begins_known):
                 self.limit(variable[endpoint], _NOW, 0, self.earlier())
                 if self.is_over:
                     self.limit(variable[endpoint], _ORIGIN, 0, _LESS)

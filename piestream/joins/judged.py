@@ -111,7 +111,10 @@ class Judged(Record):
         is_sequenced = program.is_sequenced != 0
         is_over = is_sequenced and self.passed == self.now
         n_others = absence.pair_end - absence.pair
-        future = Future(self.future, n_others, self.now, is_sequenced, is_over, self.instant)
+        future = Future(
+            self.future, n_others, self.now, is_sequenced, is_over, self.instant,
+            absence.begins_known != 0,
+        )  # fmt: skip
         is_row = program.rows >> absence.symbol & 1 != 0  # announced with its end
         future.place_absent(at, self.is_shown(at.start), is_row or self.is_shown(at.end))
         for number in range(n_others):

@@ -12,7 +12,7 @@ from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
 from piestream.compiled.records import kernel
 from piestream.intervals.ticks import minus, plus
-from piestream.joins.boxes import box_in
+from piestream.joins.boxes import box_in, box_of_times
 from piestream.joins.durations import is_allowed_count
 from piestream.joins.futures import FIRST_OF_MATCH, N_RELATIONS, Endpoints, Future
 from piestream.joins.judged import (
@@ -91,7 +91,7 @@ def _begin_bridged(judged: Judged, absence: Absence, future: Future) -> None:
 def _begin(judged: Judged, absence: Absence, future: Future) -> None:
     """Write down what is known of the absent interval."""
     symbol = judged.partition.program.symbols[absence.symbol]
-    future.begin(absence.begins_known != 0)
+    future.begin()
     if judged.partition.program.bridged:
         _begin_bridged(judged, absence, future)
     if (
@@ -373,7 +373,10 @@ def _judge_rows(judged: Judged, absence: Absence, scratch: Scratch) -> int:
     """How long some row of the absent symbol may satisfy the group; as of one."""
     by_start = judged.partition.order(absence.symbol, BY_START)
     earliest = _earliest_end(judged, absence)
-    near = box_in(by_start, NO_MATCH, _latest_start(judged, absence), earliest, OPEN, NO_MATCH)
+    last = _latest_start(judged, absence)
+    near = box_in(by_start, NO_MATCH, last, earliest, OPEN, NO_MATCH)
+    if judged.partition.program.is_sequenced:
+        near = box_of_times(by_start, NO_MATCH, last)
     until = INT64_MIN
     slot_id = near.following(NONE)[0]
     while slot_id != NONE:

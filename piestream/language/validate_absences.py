@@ -162,9 +162,6 @@ def _report_beside(validation: Validation) -> None:
     if len(draft.streams) > 1 and any(_reads_archives(stream) for stream in draft.streams):
         message = "NOT (…) cannot be combined yet with archives among several streams"
         validation.report(place, message, "write a query over the archive alone")
-    if len(draft.streams) > 1 and any(stream.is_sequenced for stream in draft.streams):
-        message = "NOT (…) cannot be combined yet with events of one time"
-        validation.report(place, message, "leave what stands behind the time in ORDER BY out")
     if len(draft.streams) > 1:
         _report_bridged(validation)
 
