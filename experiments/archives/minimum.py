@@ -31,7 +31,9 @@ QUERIES = {
     "window of several pages": f"{_HEAD} f AS speed > 78 PATTERN b before f WITHIN 1200",
     "maximum of a run that is long": f"{_HEAD} f AS heat > -99 PATTERN b during f WITHIN 100000 "
     "RETURN MAX(f.speed) AS top",
-    "average of a run that is long": f"{_HEAD} f AS heat > -99 PATTERN b during f WITHIN 100000 "
+    "count, sum, mean of whole numbers, last": f"{_HEAD} f AS heat > -99 PATTERN b during f "
+    "WITHIN 100000 RETURN COUNT(f) AS n, SUM(f.gear) AS total, AVG(f.gear) AS mean, LAST(f.speed) AS v",
+    "average of floats": f"{_HEAD} f AS heat > -99 PATTERN b during f WITHIN 100000 "
     "RETURN AVG(f.speed) AS mean",
     "row pattern": "FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES FIRST(B.ts) AS b, LAST(F.ts) AS f "
     "PATTERN (B+ X{0,5} F) WITHIN 20 DEFINE B AS brake > 8, F AS speed > 66)",
@@ -78,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tries", type=int, default=4)
     size = parser.parse_args(arguments)
     rows = drives(size.pages * size.page_rows, size.page_rows, size.every)
+    rows = rows.with_columns(gear=1 + pl.col("ts") * 7919 % 6)
     table = []
     with archived([rows], size.page_rows) as lake:
         for name, text in QUERIES.items():

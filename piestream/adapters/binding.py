@@ -15,15 +15,17 @@ from piestream.plan.binding import Binding, bind
 __all__ = ["bound", "lateness_ticks"]
 
 
-def bound(query: Query, schema: Mapping[str, pl.DataType]) -> Binding:
+def bound(query: Query, schema: Mapping[str, pl.DataType], *, is_grouped: bool = False) -> Binding:
     """`bind`, remembered for the latest queries and schemas."""
-    return _bound(query, query.origin is None, tuple(schema.items()))
+    return _bound(query, query.origin is None, tuple(schema.items()), is_grouped)
 
 
 @lru_cache(maxsize=64)
-def _bound(query: Query, _built: bool, schema: tuple[tuple[str, pl.DataType], ...]) -> Binding:
+def _bound(
+    query: Query, _built: bool, schema: tuple[tuple[str, pl.DataType], ...], is_grouped: bool
+) -> Binding:
     # Queries are equal whether or not they came from text, but only a text's errors have carets.
-    binding = bind(query, dict(schema))
+    binding = bind(query, dict(schema), is_grouped=is_grouped)
     if query.rows is not None and query.rows.conditions:
         from piestream.plan.row_ways import warn_of_doubling
 

@@ -18,11 +18,12 @@ from piestream.archives.pages import Pages, Words, stretches
 from piestream.archives.quiet import QuietPages, pages_of_symbols
 from piestream.archives.statistics import as_seen
 from piestream.archives.verdicts import Flags, Verdict
-from piestream.engine.projection import PREDICATE, Projection
+from piestream.engine.projection import ATTRIBUTE, PREDICATE, Projection
 from piestream.expressions.columns import column_named, columns_named
 from piestream.language.model import Query
 from piestream.language.parts import Aggregate, Value
 from piestream.plan.binding import Binding
+from piestream.plan.columns import COUNTED, SUMMED
 
 __all__ = ["SEEN", "Decoder"]
 
@@ -121,7 +122,11 @@ class Decoder:
             raw = raw[_places(is_quiet, counts)]
         kept = [column_named(name).alias(_KEPT + name) for name in self.columns * self.keeps_rows]
         rows = raw.select(*self.projection.columns, self._seen_key(), *kept)
-        return rows.with_columns(self._known_bits(rows, wanted, counts)), counts
+        known = [
+            *self._known_bits(rows, wanted, counts),
+            *self._added(rows, wanted[is_quiet], np.repeat(is_quiet, counts)),
+        ]
+        return rows.with_columns(known), counts
 
     def note(self, pages: Flags, predicate: int) -> None:
         """Take notice that the columns of a predicate, keys and times were decoded on some pages."""
@@ -186,6 +191,17 @@ class Decoder:
                 bits = np.where(np.repeat(decided, counts), always, found)
                 changed.append(pl.Series(name, bits))
         return changed
+
+    def _added(self, rows: pl.DataFrame, pages: Words, is_of_quiet: Flags) -> list[pl.Series]:
+        """What quiet pages add to counts and sums, in the rows that stand for them."""
+        if not len(pages):
+            return []
+        places = pl.Series(np.flatnonzero(is_of_quiet))
+        return [
+            rows[f"{ATTRIBUTE}{number}"].scatter(places, self.quiet.added(pages, attribute))
+            for number, attribute in enumerate(self.binding.attributes)
+            if attribute.form in (COUNTED, SUMMED)
+        ]
 
     def _seen_key(self) -> pl.Expr:
         """The first key as statistics have it; nothing where it has no bounds."""

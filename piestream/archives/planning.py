@@ -44,7 +44,7 @@ class ArchivePlan:
             )
         self.query = query
         self.pages = pages
-        self.binding = bound(query, self.pages.schema)
+        self.binding = bound(query, self.pages.schema, is_grouped=True)
         self.cores: list[Core] | None = None
         self.ranges: KeyRanges | None = None
         self.reach: Reach | None = None
@@ -191,4 +191,4 @@ class ArchivePlan:
     def binding_apart(self) -> Binding:
         """That of the query whose partitions are those of each core."""
         apart = replace(self.query, partition_by=(CORE, *self.query.partition_by))
-        return bound(apart, {CORE: pl.Int64(), **self.pages.schema})
+        return bound(apart, {CORE: pl.Int64(), **self.pages.schema}, is_grouped=True)

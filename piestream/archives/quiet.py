@@ -4,9 +4,10 @@ On such a page every predicate is true of all rows or of none, and there is one 
 be reported but at its first row, where a predicate may differ from the row before. The row at which it begins
 stands for the page.
 
-MIN and MAX of an interval need no more than the least and the largest value of a page, and FIRST nothing of
-a page in which the interval goes on, if nothing is reported at its first row: where it follows another
-page of its partition, and no predicate changes between the two.
+MIN and MAX of an interval need no more than the least and the largest value of a page, COUNT and SUM what is
+counted and summed there, and FIRST nothing of a page in which the interval goes on, if nothing is reported
+at its first row: where it follows another page of its partition, and no predicate changes between the two.
+LAST needs nothing of a page that another one follows in which the interval goes on.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from piestream.archives.page_sums import added, has_count, has_sum
 from piestream.archives.pages import Pages, Words
 from piestream.archives.reach import KNOWN, has_only
 from piestream.archives.statistics import (
@@ -30,6 +32,7 @@ from piestream.archives.verdicts import Flags, Verdict
 from piestream.language.model import Query
 from piestream.language.parts import Aggregate, Constraint, Source, Symbol, Value
 from piestream.plan.binding import Binding
+from piestream.plan.columns import Attribute
 
 __all__ = ["QuietPages", "pages_of_symbols"]
 
@@ -66,14 +69,15 @@ class QuietPages:
         if times is None or found is None:
             self.is_quiet = self.waits = self.nothing
             return
-        counted, begun, ends_counted = self._values()
         if self.rows_each == 2:
             found &= times[0] < times[1]
-        follows = self._follows(*times)
-        unchanged = self._first_of_all(*times) & ~begun
+        is_in_order = _files_are_in_order(pages, *times)
+        follows = self._follows(is_in_order)
+        counted, begun, is_told = self._values(follows, is_in_order)
+        unchanged = self._first_of_all(is_in_order) & ~begun
         unchanged[1:] |= follows[1:] & found[1:] & found[:-1] & self._same_as_before()
         #: Which pages are not decoded.
-        self.is_quiet = found & ~counted & (unchanged | ~(begun | ends_counted))
+        self.is_quiet = found & ~counted & (unchanged | ~(begun | is_told))
         #: Which need not be, if no predicate changes between the last row of the page before and them.
         self.waits = self.nothing.copy()
         self.waits[1:] = (found & ~counted & ~self.is_quiet & follows)[1:] & ~found[:-1]
@@ -100,6 +104,12 @@ class QuietPages:
             return rows
         return rows[np.arange(len(rows)).reshape(self.rows_each, -1).T.reshape(-1)]
 
+    def added(self, pages: Words, attribute: Attribute) -> pl.Series:
+        """What the rows that stand for pages have of an attribute that counts, or sums, groups of rows."""
+        first = added(self.pages, pages, attribute).to_list()
+        others = [None] * (self.rows_each - 1)
+        return pl.Series([word for one in first for word in (one, *others)], dtype=pl.Int64)
+
     def decode_all(self) -> None:
         """Decode all pages: more of them counts than where they begin and their extremes."""
         self.is_quiet = self.waits = self.nothing
@@ -122,25 +132,44 @@ class QuietPages:
             found &= self._has_one_key(key)
         return found
 
-    def _values(self) -> tuple[Flags, Flags, Flags]:
-        """The pages of which values count; the first one, if an interval begins; what statistics tell."""
+    def _values(self, follows: Flags, is_in_order: bool) -> tuple[Flags, Flags, Flags]:
+        """The pages of which single values count, the first ones, or what statistics tell.
+
+        The first ones count if an interval begins there; what statistics tell of a page is that of all its
+        rows. ``follows`` are the pages that lie behind the one before, in its partition.
+        """
         query = self.binding.query
         can_hold = pages_of_symbols(query, self.verdicts)
-        counted, begun, ends_counted = (self.nothing.copy() for _ in range(3))
+        bits = zip(query.symbols, self.binding.bit_of_symbol, strict=True)
+        always_holds = {symbol.name: self.verdicts[bit].always_holds for symbol, bit in bits}
+        counted, begun, is_told = (self.nothing.copy() for _ in range(3))
         for item in query.items:
             if not isinstance(item, Aggregate | Value):
                 continue
             own = can_hold[item.symbol]
-            function = item.function if isinstance(item, Aggregate) else None
-            if function == "FIRST":
+            if isinstance(item, Value) or item.function == "FIRST":
                 begun |= own
-            elif function in ("MIN", "MAX") and item.column is not None:
-                is_known = self._has_known_ends(item.column)
-                ends_counted |= own & is_known
-                counted |= own & ~is_known
+                continue
+            if item.function == "LAST":  # behind the page there is another one, or no row at all
+                known = np.append(follows[1:] & always_holds[item.symbol][1:], is_in_order)
             else:
-                counted |= own
-        return counted, begun, ends_counted
+                known = self._has_aggregate(item)
+            is_told |= own & known
+            counted |= own & ~known
+        return counted, begun, is_told
+
+    def _has_aggregate(self, item: Aggregate) -> Flags:
+        """The pages of which statistics have an aggregate."""
+        if item.column is None:
+            return ~self.nothing
+        match item.function:
+            case "MIN" | "MAX":
+                return self._has_known_ends(item.column)
+            case "COUNT":
+                return has_count(self.pages, item.column)
+            case "SUM" | "AVG":
+                return has_sum(self.pages, item.column)
+        return self.nothing
 
     def _has_known_ends(self, name: str) -> Flags:
         """The pages of which the least and the largest value of a column are known."""
@@ -166,11 +195,11 @@ class QuietPages:
         is_one = (pl.col(LOWEST + name) == pl.col(HIGHEST + name)) & (pl.col(MISSING + name) == 0)
         return table.select(is_one.fill_null(False)).to_series().to_numpy().copy()
 
-    def _follows(self, firsts: Words, lasts: Words) -> Flags:
+    def _follows(self, is_in_order: bool) -> Flags:
         """Which pages have the row after the last one of the page before, of the same partition."""
         pages, found = self.pages, self.nothing.copy()
         found[1:] = pages.files[1:] == pages.files[:-1]
-        if _files_are_in_order(pages, firsts, lasts):
+        if is_in_order:
             found[1:] = True
         for key in self.binding.query.partition_by:
             if LOWEST + key not in pages.table.columns:
@@ -187,11 +216,11 @@ class QuietPages:
             found &= verdict.always_holds[1:] == verdict.always_holds[:-1]
         return found
 
-    def _first_of_all(self, firsts: Words, lasts: Words) -> Flags:
+    def _first_of_all(self, is_in_order: bool) -> Flags:
         """The page with the first rows, if a symbol that every match has does not hold there."""
         found = self.nothing.copy()
         query = self.binding.query
-        if len(found) and _files_are_in_order(self.pages, firsts, lasts):
+        if len(found) and is_in_order:
             can_hold = pages_of_symbols(query, self.verdicts)
             found[0] = any(not can_hold[name][0] for c in query.constraints for name in (c.x, c.y))
         return found

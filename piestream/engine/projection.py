@@ -16,7 +16,7 @@ from piestream.errors import TimeError
 from piestream.expressions.columns import column_named
 from piestream.expressions.predicate import Predicate
 from piestream.plan.binding import Binding
-from piestream.plan.columns import CODE, FLOAT, ROW
+from piestream.plan.columns import CODE, COUNTED, FLOAT, ROW
 
 TIME = "time"
 SEQUENCE = "sequence"
@@ -89,6 +89,9 @@ class Projection:
                 value = column_named(attribute.name) if attribute.name != ROW else pl.lit(1)
             if attribute.form == FLOAT:
                 value = value.cast(pl.Float64).fill_nan(None)
+            elif attribute.form == COUNTED:
+                value = _missing_as_null(value, binding.schema[attribute.name]).is_not_null()
+                value = value.cast(pl.Int64)
             elif attribute.form != CODE:
                 value = value.to_physical().cast(pl.Int64)
             columns.append(value.alias(f"{ATTRIBUTE}{number}"))

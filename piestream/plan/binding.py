@@ -171,10 +171,17 @@ def _attribute_text(attribute: Attribute) -> str:
     return text + ")"
 
 
-def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = False) -> Binding:
+def bind(
+    query: Query,
+    schema: Mapping[str, pl.DataType],
+    *,
+    as_stream: bool = False,
+    is_grouped: bool = False,
+) -> Binding:
     """Bind a query of one stream of events to its columns. All faults found are raised together.
 
     ``as_stream``: its rows are intervals of another query, and have their starts and ends.
+    ``is_grouped``: a row may stand for a group of rows, see `piestream.plan.columns.COUNTED`.
     """
     if query.is_combined:
         listed = ", ".join(input_key(stream) for stream in query.inputs)
@@ -183,7 +190,7 @@ def bind(query: Query, schema: Mapping[str, pl.DataType], *, as_stream: bool = F
             f"rows of one kind are not enough for this query: it reads {listed}",
             "give run or a session the rows of each by its name",
         )
-    columns = InputColumns(query, dict(schema))
+    columns = InputColumns(query, dict(schema), is_grouped=is_grouped)
     errors = Errors()
     time = errors.attempt(columns.time)
     if time is not None:

@@ -23,6 +23,9 @@ _DAY = NANOSECONDS["d"]
 #: codes of a dictionary.
 INTEGER, FLOAT, CODE = "integer", "float", "code"
 
+#: Where a row may stand for a group of rows: how many values of a column the group has, and their sum.
+COUNTED, SUMMED = "counted", "summed"
+
 #: The attribute that every row of a stream has: what COUNT(s) counts where streams are merged.
 ROW = ""
 
@@ -141,6 +144,8 @@ class InputColumns:
     query: Query
     schema: Mapping[str, pl.DataType]
     stream: int = 0  # whose columns they are
+    #: Whether a row may stand for a group of rows, whose counts and sums are given with it.
+    is_grouped: bool = False
 
     @property
     def source(self) -> Source:

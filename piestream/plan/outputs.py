@@ -7,7 +7,7 @@ the loops write their words (`Output.words`), a row a match; `Output.column` rea
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,17 @@ from piestream.joins import result_rows
 from piestream.language.model import Query
 from piestream.language.parts import Aggregate, Emit
 from piestream.plan.aggregates import AGGREGATIONS, Calculation, Computation, Selection
-from piestream.plan.columns import CODE, FLOAT, INTEGER, ROW, Attribute, InputColumns, TimeColumn
+from piestream.plan.columns import (
+    CODE,
+    COUNTED,
+    FLOAT,
+    INTEGER,
+    ROW,
+    SUMMED,
+    Attribute,
+    InputColumns,
+    TimeColumn,
+)
 from piestream.plan.program import Cell, OutputWord
 from piestream.relations import (
     ENDPOINT_ORDER,
@@ -346,10 +356,18 @@ class CalculatedValue(Output):
     symbol: int
     calculation: Calculation
     number: int = 0  # of the attribute that holds the values; cells of events read none
+    #: Where rows stand for groups of rows: of each kind of cell the attribute that has what groups add to it.
+    of_groups: tuple[tuple[CellKind, int], ...] = ()
 
     @cached_property
     def words(self) -> tuple[OutputWord, ...]:
-        return _cell_words(self.symbol, self.calculation, self.number)
+        if not self.of_groups:
+            return _cell_words(self.symbol, self.calculation, self.number)
+        numbers = dict(self.of_groups)
+        return tuple(
+            OutputWord(self.symbol, Cell(self.symbol, CellKind.SUM_INT, numbers[kind]), part)
+            for kind, part in self.calculation.words
+        )
 
     def column(self, found: ResultRows) -> pl.Series:
         return nullable(*self.calculation.finish(*(found[word] for word in self.words)))
@@ -437,7 +455,8 @@ def aggregate_output(
     if item.column is None:
         over_events = aggregation.over_events
         assert over_events is not None, "the language declares that it needs a column"
-        return CalculatedValue(item.alias, over_events.dtype, symbol, over_events)
+        of_groups = _of_groups(columns, ROW, over_events, number_of)
+        return CalculatedValue(item.alias, over_events.dtype, symbol, over_events, 0, of_groups)
     where = ("column", item.alias)
     dtype = columns.dtype(item.column, where, clause or item.function)
     form = aggregation.form_of(dtype)
@@ -449,12 +468,32 @@ def aggregate_output(
     is_selected = isinstance(computation, Selection)
     if is_selected and item.column in query.partition_by and query.rows is None:
         return PartitionKey(item.alias, dtype, item.column)
+    of_groups = _of_groups(columns, item.column, computation, number_of)
+    if of_groups and isinstance(computation, Calculation):
+        return CalculatedValue(item.alias, computation.dtype, symbol, computation, 0, of_groups)
     carried = query.is_combined and computation in _OF_ONE_EVENT
     attribute = Attribute(item.column, form, stream, carried)
     number = number_of(attribute)
     if isinstance(computation, Selection):
         return SelectedValue(item.alias, dtype, symbol, number, attribute, computation)
     return CalculatedValue(item.alias, computation.dtype, symbol, computation, number)
+
+
+#: What a group of rows adds to the cells of which the order of rows does not count.
+_FORMS_OF_GROUPS = {CellKind.ROWS: SUMMED, CellKind.COUNT: COUNTED, CellKind.SUM_INT: SUMMED}
+
+
+def _of_groups(
+    columns: InputColumns,
+    name: str,
+    computation: Computation,
+    number_of: Callable[[Attribute], int],
+) -> tuple[tuple[CellKind, int], ...]:
+    """The attributes with what groups of rows add to each cell; none where single rows are needed."""
+    kinds = dict.fromkeys(kind for kind, _ in computation.words)
+    if not columns.is_grouped or not kinds.keys() <= _FORMS_OF_GROUPS.keys():
+        return ()
+    return tuple((kind, number_of(Attribute(name, _FORMS_OF_GROUPS[kind]))) for kind in kinds)
 
 
 def _endpoints(symbol: int) -> tuple[OutputWord, OutputWord]:

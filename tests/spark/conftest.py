@@ -97,5 +97,5 @@ def spark(spark_is_there: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture
 def kills() -> int:
-    """How often a job is killed: three times, or PIESTREAM_KILLS."""
-    return int(os.environ.get("PIESTREAM_KILLS", "3"))
+    """How often a job is killed: twice, or PIESTREAM_KILLS."""
+    return int(os.environ.get("PIESTREAM_KILLS", "2"))

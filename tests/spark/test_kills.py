@@ -1,6 +1,6 @@
 """A job that is killed at random moments loses no row and doubles none.
 
-``PIESTREAM_KILLS=100`` kills more often than the three times of every run, and takes a quarter of
+``PIESTREAM_KILLS=100`` kills more often than the two times of every run, and takes a quarter of
 an hour.
 """
 
