@@ -31,6 +31,7 @@ __all__ = [
     "relation_of",
     "relations_named",
     "relations_ordered",
+    "said",
 ]
 
 
@@ -265,6 +266,17 @@ def names(relations: Relation) -> tuple[str, ...]:
     ('followed-by', 'after')
     """
     return tuple(name for position, name in enumerate(ALL_NAMES) if relations >> position & 1)
+
+
+def said(relations: Relation) -> str:
+    """A set of relations to be read by people: by the name of the set where that is much shorter.
+
+    >>> said(SETS["covers"]), said(SETS["precedes"])
+    ('covers', 'before; meets')
+    """
+    listed = names(relations)
+    named = (word for word, set in SETS.items() if set == relations and len(listed) > 2)
+    return next(named, "; ".join(listed))
 
 
 def relation_named(word: str) -> Relation | None:

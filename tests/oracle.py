@@ -863,6 +863,11 @@ def _end(true: list[bool], start: int) -> int | None:
 def _holding(word: list[Letter], xs: int, xe: int, ys: int, ye: int) -> frozenset[str]:
     """The relations that hold between ``[xs, xe)`` and ``[ys, ye)``."""
     quiet = all(letter == (False, False) for letter in word[min(xe, ye) : max(xs, ys)])
+    return holding(xs, xe, ys, ye, quiet)
+
+
+def holding(xs: Time, xe: Time, ys: Time, ye: Time, quiet: bool) -> frozenset[str]:
+    """The same, given whether nothing holds between the two."""
     table = {
         "before": xe < ys,
         "followed-by": xe < ys and quiet,

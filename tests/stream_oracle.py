@@ -41,6 +41,7 @@ from tests.oracle import (
     TooManyMatchesError,
     _missing,
     given,
+    holding,
     in_windows,
 )
 from tests.row_patterns.oracle import item_value, known_matches
@@ -467,7 +468,7 @@ class _Partition:
         timed = bool(self.distances.get((x, y)))
         for xe, ye in product(*(self._ends(one, (xi, yi), now, timed) for one in (xi, yi))):
             quiet = precise and self._quiet(x, y, xi, yi, xe if xi.start <= yi.start else ye)
-            yield _holding(xi.start, xe, yi.start, ye, quiet), (xe, ye)
+            yield holding(xi.start, xe, yi.start, ye, quiet), (xe, ye)
 
     def _fits(
         self, x: str, y: str, xi: Known, yi: Known, outlook: tuple[frozenset[str], Any]
@@ -810,25 +811,3 @@ def _announced(source: Source, rows: list[Row]) -> Iterator[Known]:
             yield Known(s, e, row[_KNOWN], row[_KNOWN], number, row)
         else:
             yield Known(s, e, e, e, number, row)
-
-
-def _holding(xs: int, xe: Time, ys: int, ye: Time, quiet: bool) -> frozenset[str]:
-    """The relations that hold between ``[xs, xe)`` and ``[ys, ye)``."""
-    table = {
-        "before": xe < ys,
-        "followed-by": xe < ys and quiet,
-        "meets": xe == ys,
-        "overlaps": xs < ys < xe < ye,
-        "finished-by": xs < ys and xe == ye,
-        "contains": xs < ys and ye < xe,
-        "starts": xs == ys and xe < ye,
-        "equals": xs == ys and xe == ye,
-        "started-by": xs == ys and ye < xe,
-        "during": ys < xs and xe < ye,
-        "finishes": ys < xs and xe == ye,
-        "overlapped-by": ys < xs < ye < xe,
-        "met-by": ye == xs,
-        "follows": ye < xs and quiet,
-        "after": ye < xs,
-    }
-    return frozenset(name for name, holds in table.items() if holds)

@@ -636,7 +636,7 @@ def test_what_is_equal_in_all_of_order_by_ties() -> None:
         query.run(frame)
     assert query.run(frame, ties="first")["n"].to_list() == [1]
     assert query.run(frame, ties="last")["n"].to_list() == []
-    with pytest.raises(ps.TieError, match="ORDER BY t, ROW takes them in the order of their rows"):
+    with pytest.raises(ps.TieError, match="and ORDER BY t, ROW in that of their rows"):
         ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9").run(frame)
     by_row = ps.query(
         "FROM s ORDER BY t, ROW DEFINE a AS x > 1 PATTERN a WITHIN 9 RETURN LAST(a.n) AS n"

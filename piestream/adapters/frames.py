@@ -47,7 +47,9 @@ def as_polars(frame: Any, query: Query | None = None) -> tuple[pl.DataFrame, Kin
         columns: pl.DataFrame = needed.collect(backend="polars").to_native()
         return columns, "duckdb"
     if isinstance(wrapped, nw.LazyFrame):
-        raise TypeError(f"{implementation} frames are not supported")
+        raise TypeError(
+            _NOT_COLLECTED.get(implementation.value, f"{implementation} frames are not supported")
+        )
     if implementation.is_pandas():
         frame = _with_index(frame)
         read = _columns(query, list(frame.columns), lambda name: pandas_may_be_time(frame[name]))
@@ -83,11 +85,21 @@ _INSTEAD = {
 }
 
 
+#: What to do with frames whose rows are elsewhere, by what narwhals calls them.
+_NOT_COLLECTED = {
+    "pyspark": "a Spark frame goes to query.run, whether it is bounded or streaming; elsewhere give "
+    "its rows: frame.toArrow()",
+}
+
+
 def _no_frame(thing: Any) -> str:
     if isinstance(thing, str) and thing.lstrip()[:1] in ("{", "["):
         return f"{thing!r} is no frame; {_INSTEAD['bytes']}"
     if isinstance(thing, str | os.PathLike):
-        return f"{str(thing)!r} is no frame; a query reads files that FROM 'path' names"
+        return (
+            f"{str(thing)!r} is no frame; a query reads files that FROM 'path' names; "
+            "elsewhere read it first, as pl.read_csv(path)"
+        )
     kind = type(thing).__name__
     known = "give a Polars, pandas, PyArrow, DuckDB or Spark one, or a list of dicts"
     hint = _INSTEAD.get(kind, known)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import polars as pl
 
-from piestream.adapters.event_columns import event_list
+from piestream.adapters.event_columns import event_list, events_frame
 from piestream.adapters.feeds import Feed, Given, Opening, ticks_of_time
 from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.inputs import InputBinding, Inputs, bound_inputs
@@ -129,7 +129,7 @@ class InputFeed(Feed):
             types = self._schemas[key]
             if self.bound is not None:  # an end that was NULL has the type of the start
                 types = {name: self.bound.types[key][name] for name in types}
-            return self.inputs.events(key, events, types), "events"
+            return events_frame(events, tuple(types), types), "events"
         return self.inputs.frame(key, events)[0], "events"
 
     def _new_stream(self, bound: InputBinding) -> CombinedStream:

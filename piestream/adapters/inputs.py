@@ -134,9 +134,13 @@ class Inputs:
             return self.names[str(stream)]
         listed = ", ".join(self.names)
         if stream is None:
+            pasts = {s.name for s in self.query.inputs if s.archive}
+            first = next((name for name in self.names if name not in pasts), listed)
+            of_archives = ", ".join(name for name in self.names if name in pasts)
+            beside = f" ({of_archives}: rows beside those of the archive)" if of_archives else ""
             raise ValueError(
-                f"the query reads several streams, {listed}: say of which these rows are, "
-                f'as in run({{"{next(iter(self.names))}": rows, …}}) or push(rows, stream="…")'
+                f"the query reads several streams, {listed}{beside}: say of which these rows are, "
+                f'as in run({{"{first}": rows, …}}) or push(rows, stream="{first}")'
             )
         near = did_you_mean(stream, self.names) or f"its streams are {listed}"
         raise ValueError(f"the query reads no stream {stream}: {near}")
@@ -167,10 +171,6 @@ class Inputs:
             raise ValueError("an empty list has no columns: give a frame without rows instead")
         types = event_types(events, reader)
         return events_frame(events, tuple(types), types), "events"
-
-    def events(self, key: str, events: Sequence[Any], schema: Schema) -> pl.DataFrame:
-        """Events of one input, whose types are known, as a Polars frame."""
-        return events_frame(events, tuple(schema), schema)
 
     def files(self, options: FileOptions, but: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
         """The rows of the files that the query names itself, of all inputs but those given."""

@@ -12,7 +12,6 @@ import polars as pl
 
 from piestream.adapters.binding import bound
 from piestream.adapters.event_columns import event_list, event_types, events_frame
-from piestream.adapters.file_run import run_files
 from piestream.adapters.files import CHUNK_ROWS
 from piestream.adapters.frames import as_kind, as_polars
 from piestream.adapters.inputs import Inputs, bound_inputs
@@ -26,7 +25,7 @@ from piestream.language.model import Query
 from piestream.language.options import FileOptions, RunOptions
 from piestream.plan.binding import Binding
 
-__all__ = ["inputs_result", "run", "run_files", "run_inputs"]
+__all__ = ["inputs_result", "run", "run_inputs"]
 
 #: A frame is cut so that one piece gives about so many matches, because room for more of them is made
 #: by copying. The first piece has a fixed number of rows; how many matches it gives decides the size

@@ -170,7 +170,7 @@ class Aggregation:
         return np.flatnonzero(decided), np.flatnonzero(whole), np.flatnonzero(read)
 
     def _known(self) -> Flags:
-        """The pages whose statistics have all that is asked."""
+        """The pages whose statistics hold all that the request needs."""
         table, known = self.pages.table, pl.lit(True)
         for column in self._columns:
             dtype = self.pages.schema[column]
@@ -189,7 +189,7 @@ class Aggregation:
         found: Flags = table.with_columns(known.alias(_SPAN))[_SPAN].to_numpy()
         return found
 
-    # -- what they say ----------------------------------------------------------------------------
+    # -- from statistics ---------------------------------------------------------------------------
 
     def _take_statistics(self, chosen: Words) -> None:
         """Count pages by their statistics."""
@@ -204,15 +204,15 @@ class Aggregation:
             wanted += [LOWEST + column, HIGHEST + column] if column in self._bounded else []
         table = self.pages.table.select(wanted)[chosen]
         table = table.with_columns(pl.Series(_SPAN, self._spans(times[0][chosen])))
-        asked = [pl.col(ROWS).sum()]
+        sums = [pl.col(ROWS).sum()]
         for column in self._columns:
-            asked.append((pl.col(ROWS) - pl.col(MISSING + column)).sum().alias(MISSING + column))
+            sums.append((pl.col(ROWS) - pl.col(MISSING + column)).sum().alias(MISSING + column))
             if column in self._summed:
-                asked.append(pl.col(SUM + column).explode(empty_as_null=False, keep_nulls=False))
+                sums.append(pl.col(SUM + column).explode(empty_as_null=False, keep_nulls=False))
             if column in self._bounded:
                 low, high = (pl.col(end + column).to_physical() for end in (LOWEST, HIGHEST))
-                asked += [low.min(), high.max()]
-        for row in table.group_by(_SPAN).agg(asked).iter_rows(named=True):
+                sums += [low.min(), high.max()]
+        for row in table.group_by(_SPAN).agg(sums).iter_rows(named=True):
             span = row[_SPAN]
             self._counts[span] += row[ROWS]
             for column in self._columns:
@@ -237,7 +237,7 @@ class Aggregation:
             if value is not None:
                 self._ends[key] = value if known is None else better(known, value)
 
-    # -- what rows say ----------------------------------------------------------------------------
+    # -- from rows ---------------------------------------------------------------------------------
 
     def _read_columns(self) -> list[str]:
         """The columns that are read, beside the times where these are needed."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from piestream.archives.durable import missing_files_told
+from piestream.archives.durable import check_size, missing_files_told
 from piestream.archives.incoming import as_frame, fitting
 from piestream.archives.manifest import BatchId, Manifest
 from piestream.archives.on_spark import SparkArchive
@@ -71,6 +71,7 @@ def archive(
     keys = None if key is None else ((key,) if isinstance(key, str) else tuple(key))
     if not store.exists:
         if place.is_file() or (place.is_dir() and parquet_files(place)):
+            store.check_manifest()
             if time is not None or keys is not None:
                 raise ArchiveError(
                     f"{place} has Parquet files that are no archive of piestream's: leave out time "
@@ -95,7 +96,7 @@ def archive(
 
 
 class Archive:
-    """Rows on disk. `archive` opens it, and says what it is.
+    """Rows on disk, which `archive` opens.
 
     It shows the generation that was the latest when it was opened, or last written through it;
     `refresh` takes notice of what others have written since.
@@ -127,7 +128,11 @@ class Archive:
         for name, value in given.items():
             own = getattr(self._manifest, name)
             if value is not None and value != own:
-                raise ArchiveError(f"the {name} of {self.path} is {own!r}, not {value!r}")
+                was, wanted = (
+                    (", ".join(each) or "none") if isinstance(each, tuple) else repr(each)
+                    for each in (own, value)
+                )
+                raise ArchiveError(f"the {name} of {self.path} is {was}, not {wanted}")
 
     # -- what it is -------------------------------------------------------------------------------
 
@@ -138,12 +143,12 @@ class Archive:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns that tell partitions apart."""
+        """The columns whose values make the key of a partition."""
         return () if self._manifest is None else self._manifest.key
 
     @property
     def generation(self) -> int:
-        """How often it has been changed."""
+        """The number of its latest generation: each change makes one more."""
         return 0 if self._manifest is None else self._manifest.generation
 
     @property
@@ -202,6 +207,7 @@ class Archive:
             load_filters=lambda: pl.concat(
                 [pl.DataFrame(), *map(store.filters, manifest.files)], how="diagonal"
             ),
+            sizes=tuple(file.bytes for file in manifest.files),
         )  # fmt: skip
 
     def refresh(self) -> Archive:
@@ -242,6 +248,9 @@ class Archive:
             with missing_files_told(self.path):
                 for path in self.files:
                     path.stat()
+        if self._manifest is not None:
+            for path, file in zip(self.files, self._manifest.files, strict=True):
+                check_size(path, file.bytes)
         return self
 
     def _become(self, manifest: Manifest) -> None:

@@ -20,7 +20,7 @@ from piestream.plan.binding import Binding
 
 __all__ = ["Rows", "of_pages", "rows_of_rarest"]
 
-#: Of more keys, and of more groups of rows, no more is known than their pages tell.
+#: With more keys, or more groups of rows, only the statistics of their pages are used.
 _MOST_KEYS, _MOST_GROUPS = 256, 1000
 
 

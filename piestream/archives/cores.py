@@ -71,7 +71,7 @@ class Spans:
         return cls(firsts[begins], lasts[ends])
 
     def within(self, other: Spans) -> Spans:
-        """What is in both."""
+        """The intersection of both."""
         found = []
         mine = other_at = 0
         while mine < len(self.firsts) and other_at < len(other.firsts):

@@ -90,7 +90,7 @@ class Decoder:
 
     @property
     def is_quiet(self) -> Flags:
-        """Which pages are not decoded: statistics tell all that counts of them."""
+        """Which pages are not decoded, because their statistics suffice."""
         return self.quiet.nothing if self.keeps_rows else self.quiet.is_quiet
 
     def read(self, wanted: Words) -> tuple[pl.DataFrame, Words]:

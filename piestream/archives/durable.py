@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from piestream.errors import ArchiveError
+import polars as pl
+
+from piestream.errors import ArchiveError, FileError
 
 __all__ = [
-    "checksum", "flush_directory", "make_directory", "missing_files_told", "place", "replace_text",
+    "check_size", "checksum", "damage_told", "damaged", "flush_directory", "make_directory", "missing_files_told", "place", "replace_text",
     "write_pending",
 ]  # fmt: skip
 
@@ -20,7 +22,7 @@ _BLOCK = 1 << 20
 
 @contextmanager
 def missing_files_told(path: Path | str) -> Iterator[None]:
-    """Where a file is not there that an archive names: ArchiveError."""
+    """Raise ArchiveError if a file is missing that an archive names."""
     try:
         yield
     except FileNotFoundError as error:
@@ -28,6 +30,40 @@ def missing_files_told(path: Path | str) -> Iterator[None]:
             f"a file of the archive {path} is missing: {error}; its verify() tells all that are"
         )
         raise ArchiveError(message) from None
+
+
+def damaged(path: Path, why: str) -> str:
+    """What is said of a file of an archive that is not what was written."""
+    return (
+        f"{path} is damaged: {why}. Put back a copy of it; without one, append the rows of the Parquet files "
+        "that are sound to a new archive, of which verify() of this one tells the others"
+    )
+
+
+@contextmanager
+def damage_told(paths: Iterable[Path], is_own: bool) -> Iterator[None]:
+    """Where a Parquet file cannot be read, although it is there: an error that says where it is.
+
+    ``is_own``: an archive has written it, and knows what it held.
+    """
+    try:
+        yield
+    except pl.exceptions.ComputeError as error:
+        found = list(dict.fromkeys(paths))
+        where = str(found[0]) if len(found) == 1 else f"a file in {found[0].parent}"
+        if is_own:
+            raise ArchiveError(f"{where} cannot be read: {error}. {_VERIFY}") from None
+        raise FileError(f"{where} cannot be read: {error}") from None
+
+
+_VERIFY = "The archive's verify() tells which files are damaged: put back copies of them"
+
+
+def check_size(path: Path, written: int) -> None:
+    """Refuse a file of rows that is not as long as it was written; FileNotFoundError if it is not there."""
+    found = path.stat().st_size
+    if found != written:
+        raise ArchiveError(damaged(path, f"it has {found:,} bytes, and {written:,} were written"))
 
 
 def write_pending(path: Path, write: Callable[[Path], object]) -> int:
@@ -54,7 +90,7 @@ def place(pending: Path, path: Path) -> None:
 
 
 def replace_text(path: Path, pending: Path, text: str) -> None:
-    """Put a text in the place of what a file held: whoever reads sees either."""
+    """Replace the text of a file atomically: a reader sees either the old or the new one."""
     with open(pending, "w", encoding="utf-8", newline="\n") as file:
         file.write(text)
         file.flush()

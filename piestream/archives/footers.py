@@ -31,7 +31,7 @@ class OverwrittenError(FileNotFoundError):
 
 
 def identity_of(path: Path) -> Identity:
-    """What tells a file from others; FileNotFoundError if it is not there."""
+    """The identity of a file; FileNotFoundError if there is none."""
     found = os.stat(path)
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 

@@ -67,7 +67,7 @@ def _columns_of(inputs: Inputs, key: str, found: Archive) -> dict[str, pl.DataTy
 
 
 def _read(inputs: Inputs, key: str, schema: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
-    """Of the columns of an input those that are read."""
+    """The columns of an input that are read."""
     names = columns_to_read(inputs.readers[key], list(schema), lambda name: is_moment(schema[name]))
     return {name: schema[name] for name in names}
 

@@ -47,7 +47,7 @@ class RegionPart:
 
     def __init__(
         self, number: int, union: CombinedProjection, inner: Binding, store: RowStore, ties: Ties,
-        caches: bool, once_threads: int | None = None,
+        caches: bool,
     ) -> None:  # fmt: skip
         self.number = number
         self.union = union
@@ -55,7 +55,7 @@ class RegionPart:
         self.ties = ties
         self.caches = caches
         #: Of a part that is asked once, how many threads may work on all rows.
-        self.once_threads = once_threads
+        self.once_threads: int | None = None
         self.inner = inner
         query = inner.query
         apart = replace(query, partition_by=(EPISODE, *query.partition_by))

@@ -28,9 +28,9 @@ from piestream.plan.binding import Binding
 
 __all__ = ["LEAST_ROWS", "ROWS_BETWEEN", "Choice", "Costs", "Sample", "choose"]
 
-#: So many of the archive's latest rows say what there is to expect.
+#: So many of the archive's latest rows are the sample for the estimates.
 _SAMPLE_ROWS = 1 << 11
-#: Fewer say nothing.
+#: A smaller sample is not used.
 LEAST_ROWS = 1 << 8
 #: A session chooses again after so many rows, or once its archives have twice as many.
 ROWS_BETWEEN = 1 << 20
@@ -130,8 +130,8 @@ def choose(plan: LivePlan, sample: Sample, forced_lazy_live: bool | None) -> Cho
     if order == "auto" or cache is None:
         costs = _costs(sample)
         was_open = order == "auto"
-        order, cache, said = _cheapest(costs, order, cache, may_be_lazy)
-        why = said if was_open else why
+        order, cache, reason = _cheapest(costs, order, cache, may_be_lazy)
+        why = reason if was_open else why
     if far and order == "live-first":
         names = ", ".join(str(sample.union.binding.parts[n].source.name) for n in far)
         why += f"; matches of {names} depend on all rows before and are looked for everywhere"
@@ -181,7 +181,7 @@ def _costs(sample: Sample) -> Costs | None:
             return None
         try:
             matches[number] = _matches(sample, number, converted)
-        except StreamError:  # what is wrong with the rows is told where they are needed
+        except StreamError:  # what is wrong with the rows is reported where they are needed
             return None
     cost = {number: _cost(sample.inner[number]) for number in matches}
     n = len(rows)
@@ -232,8 +232,8 @@ def _count(spans: Regions, rows: pl.DataFrame, keys: list[str]) -> int:
     total = 0
     known = rows.select(keys).unique().with_row_index("partition")
     places = rows.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    asked = spans.keys.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    of_span = asked["partition"].fill_null(len(known)).to_numpy()
+    numbered = spans.keys.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    of_span = numbered["partition"].fill_null(len(known)).to_numpy()
     for number in np.unique(of_span):
         times = places.filter(pl.col("partition") == int(number))[TIME].to_numpy()
         mine = of_span == number

@@ -152,7 +152,7 @@ class ArchivedRows:
         return self._again(lambda: self._read(wanted, first, last, leads))
 
     def _again(self, read: Callable[[], _T]) -> _T:
-        """What is read, of the files that there are by then."""
+        """The result of a read, which is repeated if others replaced files meanwhile."""
         with missing_files_told(self.archive.path):
             for _ in range(_ATTEMPTS - 1):
                 try:
@@ -192,8 +192,8 @@ class ArchivedRows:
         step = max(int((regions.lasts - regions.firsts).max()), 1)
         while lacking.any():
             since = earlier(regions.firsts, step) if leads else regions.firsts
-            asked = Regions(regions.keys, since, regions.lasts).only(lacking)
-            pages = self._pages_of(asked) & ~read
+            lacked = Regions(regions.keys, since, regions.lasts).only(lacking)
+            pages = self._pages_of(lacked) & ~read
             read |= pages
             if not costs.is_worth_it(self._pages, read, _APART * int(self._pages.rows[read].sum())):
                 return None
@@ -287,9 +287,9 @@ class ArchivedRows:
         try:
             rows = pl.concat(self._pages.read(pages, self.binding.columns))
         except (pl.exceptions.SchemaError, pl.exceptions.ColumnNotFoundError) as error:
-            said = str(error).partition("\n")[0]
+            reason = str(error).partition("\n")[0]
             raise SchemaError(
-                f"the files of {self.archive.path} do not have the columns that the query was bound to: {said}"
+                f"the files of {self.archive.path} do not have the columns that the query was bound to: {reason}"
             ) from None
         for name, dtype in rows.schema.items():
             if not _holds(self.binding.schema[name], dtype):
@@ -301,7 +301,7 @@ class ArchivedRows:
         return projected(self.projection, self.converted(rows))
 
     def _may_have(self, wanted: pl.DataFrame) -> Flags:
-        """Whether each page may have one of the partitions, as far as the first key tells."""
+        """Whether each page may have one of the partitions, by the first key column."""
         pages = self._pages
         name = self.binding.query.partition_by[0] if self.projection.keys else None
         if name is None or pages.schema[name] != wanted.schema[KEY + name]:

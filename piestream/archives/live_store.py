@@ -66,7 +66,7 @@ class RowStore:
         return copied_but(self, memo, projection=self.projection)
 
     def _forget(self) -> None:
-        """What was read of the archive counts no more."""
+        """Drop the rows that were read of the archive."""
         self.loaded = self.own.clear()
         self._known = (
             self.loaded.select(self.keys).with_columns(pl.lit(0, pl.Int64).alias(_SINCE)).clear()
@@ -184,7 +184,7 @@ class RowStore:
         return bool(others.select(matters.any()).item())
 
     def _consistently(self, read: Callable[[], _T]) -> _T:
-        """What is read, once more if files of the archive were replaced meanwhile."""
+        """The result of a read, which is repeated if files of the archive were replaced meanwhile."""
         result = read()
         if self.archived is not None:
             for _ in range(_ATTEMPTS):

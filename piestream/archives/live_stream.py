@@ -80,13 +80,11 @@ class LiveStream(CombinedStream):
     # -- opening ----------------------------------------------------------------------------------
 
     def attach(self, sources: Sources) -> None:
-        """Take the archives, and decide how to go about it; before the first rows."""
+        """Take the archives and choose a plan, before the first rows."""
         self.sources = sources
         inner = {number: inner_of(part) for number, part in enumerate(self.binding.parts)}
         archived = {
-            number: self._archived(number, one)
-            for number, one in inner.items()
-            if number not in self.live
+            number: self._archived(one) for number, one in inner.items() if number not in self.live
         }
         self._sample = Sample(
             self._union, frozenset(self.live), self.reaches, self.detector.window, inner, archived,
@@ -133,7 +131,7 @@ class LiveStream(CombinedStream):
             for number, store in self.stores.items():
                 self._look_for(number, self._sample.inner[number], store)
 
-    def _archived(self, number: int, inner: Binding) -> ArchivedRows:
+    def _archived(self, inner: Binding) -> ArchivedRows:
         """The rows of the archive of a part."""
         key = part_key(inner)
         return ArchivedRows(self.sources.archives[key], inner, partial(self.sources.converted, key))
@@ -254,10 +252,9 @@ class LiveStream(CombinedStream):
 
     def _found_until(self, limit: int) -> pl.DataFrame:
         """The matches that are reported from where the last call ended to before ``limit``."""
-        asked = self._asked(limit)
-        if asked is None:
+        rows = self._interval_rows(limit)
+        if rows is None:
             return self.no_results
-        rows = asked
         new = rows.filter((pl.col(TIME) >= self._from) & (pl.col(TIME) < limit))
         if not len(new):
             return self.no_results
@@ -320,7 +317,7 @@ class LiveStream(CombinedStream):
             latest = self.detector.partitions.given_latest(used)
             partitions.release(used[latest < now - longest])
 
-    def _asked(self, limit: int) -> pl.DataFrame | None:
+    def _interval_rows(self, limit: int) -> pl.DataFrame | None:
         """The intervals of all parts; None where there cannot be a match."""
         choice = self.choice
         assert choice is not None

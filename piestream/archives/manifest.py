@@ -1,22 +1,28 @@
-"""What is in an archive: one small text that is replaced as a whole, and so is the archive."""
+"""The manifest of an archive: one small text, whose atomic replacement changes the whole archive."""
 
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
+from types import NoneType
 
 import polars as pl
 
 from piestream.errors import ArchiveError
 
-__all__ = ["MANIFEST", "VERSION", "BatchId", "DataFile", "Manifest"]
+__all__ = ["FILE_NAME", "MANIFEST", "VERSION", "BatchId", "DataFile", "Manifest"]
 
 MANIFEST = "manifest.json"
 _FORMAT = "piestream archive"
+#: What files of rows are called.
+FILE_NAME = re.compile(r"[0-9]{10,}\.parquet")
 #: Of the manifest and of the statistics: raised when either means something else.
 VERSION = 1
 #: So many of the latest batch ids are remembered.
@@ -67,12 +73,10 @@ class Manifest:
     @property
     def columns(self) -> pl.Schema | None:
         """The columns and their types; None before the first rows."""
-        if self.schema is None:
-            return None
-        return pl.read_ipc_stream(BytesIO(b64decode(self.schema))).schema
+        return None if self.schema is None else _schema_of(self.schema)
 
     def with_schema(self, schema: pl.Schema) -> Manifest:
-        """The same with columns."""
+        """The same manifest, with these columns."""
         buffer = BytesIO()
         pl.DataFrame(schema=schema).write_ipc_stream(buffer)
         return replace(self, schema=b64encode(buffer.getvalue()).decode("ascii"))
@@ -100,26 +104,91 @@ class Manifest:
         """The manifest as its file has it."""
         return json.dumps({"format": _FORMAT, "version": VERSION, **asdict(self)}, indent=1) + "\n"
 
+    def check(self) -> None:
+        """Refuse what no archive has written; ValueError says why.
+
+        Files are removed, and written, by the names and the numbers that stand here.
+        """
+        _check_types(self, _TYPES)
+        for file in self.files:
+            _check_types(file, _TYPES_OF_FILES)
+            if not FILE_NAME.fullmatch(file.name):
+                raise ValueError(f"{file.name!r} is no name of a file of rows")
+            if int(file.name.removesuffix(".parquet")) >= self.next_number:
+                raise ValueError(f"{file.name} has a number that is to be given yet")
+        (twice, count), *_ = [*Counter(file.name for file in self.files).most_common(1), ("", 0)]
+        if count > 1:
+            raise ValueError(f"{twice} is named twice")
+        if self.page_rows < 1 or self.file_rows < 1:
+            raise ValueError("a page, and a file, has a row at least")
+        if not all(isinstance(name, str) for name in self.key):
+            raise ValueError("the key is of names of columns")
+        columns = self.columns
+        if columns is None and self.files:
+            raise ValueError("there are files, but no columns")
+        missing = [name for name in (self.time, *self.key) if name not in (columns or (name,))]
+        if missing:
+            raise ValueError(f"there is no column {missing[0]}")
+
     @classmethod
     def read(cls, path: Path) -> Manifest:
         """The manifest in a file; FileNotFoundError if there is none."""
         try:
-            found = json.loads(path.read_text("utf-8"))
-            if not isinstance(found, dict) or found.pop("format", None) != _FORMAT:
-                raise ValueError("it is none")
-            version = found.pop("version")
-            if version != VERSION:
-                raise ArchiveError(
-                    f"{path} is of version {version} of archives, and this piestream reads version "
-                    f"{VERSION}: read it with the version that wrote it"
-                )
-            found["files"] = tuple(DataFile(**file) for file in found["files"])
-            found["key"], found["batches"] = tuple(found["key"]), tuple(found["batches"])
-            return cls(**found)
-        except (ValueError, TypeError, KeyError) as error:
-            if isinstance(error, ArchiveError):
-                raise
+            return _parsed(path.read_text("utf-8"))
+        except _OtherVersionError as error:
+            raise ArchiveError(
+                f"{path} is of version {error} of archives, and this piestream reads version "
+                f"{VERSION}: read it with the version that wrote it"
+            ) from None
+        except (ValueError, TypeError, KeyError, RecursionError, IsADirectoryError) as error:
             raise ArchiveError(
                 f"{path} is no manifest of an archive: {error}. If it is damaged, put back a copy of it; "
                 "the rows are Parquet files in the folder rows beside it"
             ) from None
+
+
+class _OtherVersionError(Exception):
+    """A manifest is of a version that is not known here."""
+
+
+@lru_cache(maxsize=4)
+def _parsed(text: str) -> Manifest:
+    """The manifest in a text, which a session with an archive looks at again and again."""
+    found = json.loads(text)
+    if not isinstance(found, dict) or found.pop("format", None) != _FORMAT:
+        raise ValueError("it is none")
+    version = found.pop("version")
+    if version != VERSION:
+        raise _OtherVersionError(version)
+    found["files"] = tuple(DataFile(**file) for file in found["files"])
+    found["key"], found["batches"] = tuple(found["key"]), tuple(found["batches"])
+    manifest = Manifest(**found)
+    manifest.check()
+    return manifest
+
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "time": str, "page_rows": int, "file_rows": int, "generation": int, "next_number": int,
+    "schema": (str, NoneType),
+}  # fmt: skip
+_TYPES_OF_FILES: dict[str, type | tuple[type, ...]] = {
+    "name": str, "number": int, "rows": int, "bytes": int, "crc32": int, "first": int, "last": int,
+    "statistics_crc32": int,
+}  # fmt: skip
+
+
+def _check_types(record: Manifest | DataFile, types: Mapping[str, type | tuple[type, ...]]) -> None:
+    """Refuse fields of other types; ValueError names the first."""
+    for name, kind in types.items():
+        value = getattr(record, name)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ValueError(f"{name} is {value!r}")
+
+
+@lru_cache(maxsize=64)
+def _schema_of(text: str) -> pl.Schema:
+    """The columns that a manifest describes; ValueError if it does not."""
+    try:
+        return pl.read_ipc_stream(BytesIO(b64decode(text, validate=True))).schema
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        raise ValueError(f"schema describes no columns: {error}") from None

@@ -1,4 +1,4 @@
-"""What is needed of partitions before the rows of their cores: has it been read, and where may it be?"""
+"""Rows of partitions that are needed before their cores: which have been read, and where others may be."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Needs:
         return np.maximum(self.bounds, later(self.firsts, -gap))
 
     def missing_pages(self, unread: Flags) -> Flags:
-        """Of each partition of which rows may be missing the latest pages that may have one."""
+        """The latest pages that may have a row, for each partition with rows missing."""
         found = np.zeros(len(self.pages), np.bool_)
         pages = np.flatnonzero(unread)
         if not len(pages) or not len(self.starts):

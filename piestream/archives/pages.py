@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from piestream.archives.durable import check_size, damage_told
 from piestream.archives.filters import FILTER, Flags, may_have
 from piestream.archives.footers import Identity, check_identity, footers
 from piestream.archives.statistics import FIRST, HIGHEST, LOWEST, MISSING, ROWS
@@ -51,6 +52,8 @@ class Pages:
     load_filters: Callable[[], pl.DataFrame] = pl.DataFrame
     #: What the files were when they were looked at, where they may be overwritten.
     identities: tuple[Identity, ...] = ()
+    #: How long the files were written, where that is known.
+    sizes: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.table)
@@ -115,7 +118,7 @@ class Pages:
         }
 
     def may_have(self, name: str, value: Any) -> Flags | None:
-        """On which pages a column may have a value; None if no filter says so."""
+        """On which pages a column may have a value; None if there is no filter."""
         found = self.filters.get(name)
         return None if found is None else may_have(found, value)
 
@@ -146,8 +149,10 @@ class Pages:
             .slice(int(self.firsts[first]), int(self.rows[first : last + 1].sum()))
             for first, last, _, columns in found
         ]
+        paths = [self.paths[int(self.files[first])] for first, *_ in found]
         try:
-            frames = _collected(scans)
+            with damage_told(paths, bool(self.sizes)):
+                frames = _collected(scans)
         finally:  # what cannot be read may be of another file, too
             for first, *_ in found:
                 self._check(int(self.files[first]))
@@ -183,9 +188,11 @@ class Pages:
         return False
 
     def _check(self, file: int) -> None:
-        """Refuse a file that has been overwritten since it was looked at."""
+        """Refuse a file that has been overwritten since it was looked at, or written."""
         if self.identities:
             check_identity(self.paths[file], self.identities[file])
+        if self.sizes:
+            check_size(self.paths[file], self.sizes[file])
 
 
 def _collected(scans: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:

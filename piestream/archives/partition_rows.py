@@ -106,7 +106,7 @@ def _nearest(some: Flags, distances: Words, count: int) -> Flags:
 
 
 def _as_key(pages: Pages, name: str, value: Any) -> pl.Series | None:
-    """A value as its column has it; None where that cannot be said."""
+    """A value in the type of its column; None if there is no such value."""
     try:
         return pl.Series(name, [value], dtype=pages.schema[name], strict=True)
     except (PolarsError, TypeError, ValueError, OverflowError, KeyError):

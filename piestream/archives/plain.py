@@ -119,7 +119,7 @@ def _bounds(column: Any, dtype: pl.DataType) -> dict[str, Any]:
             found[MISSING + name] = statistics.null_count  # of floats a NaN is missing too
         if statistics.has_min_max:
             low, high = _ends(statistics, dtype)
-            if low == low and high == high:  # else there is a NaN, and they say nothing
+            if low == low and high == high:  # else there is a NaN, and the statistics are no bounds
                 found |= {LOWEST + name: low, HIGHEST + name: high}
     except (ValueError, OverflowError, ArithmeticError, NotImplementedError):
         return {}

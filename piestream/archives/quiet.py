@@ -1,4 +1,4 @@
-"""Pages that need not be decoded: what statistics tell of them is all that a query asks.
+"""Pages that need not be decoded: their statistics hold all that a query needs of them.
 
 On such a page every predicate is true of all rows or of none, and there is one partition. Then nothing can
 be reported but at its first row, where a predicate may differ from the row before. The row at which it begins

@@ -167,7 +167,7 @@ def absent_reach(query: Query, ticks: Ticks) -> int | None:
 
 
 def latches_of(binding: Binding, options: RunOptions) -> tuple[PastColumn, ...]:
-    """What predicates say with UNTIL, as far as single rows decide it.
+    """The UNTIL of predicates, if single rows decide both of its sides.
 
     Not where a silence ends it, where one of two rows does not count, and where it reads earlier rows itself.
     """

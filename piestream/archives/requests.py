@@ -1,4 +1,4 @@
-"""What an archive is asked to aggregate: ``AVG(speed) AS mean``, read and checked."""
+"""Requests for aggregates of an archive, such as ``AVG(speed) AS mean``: parsed and checked."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def aggregation_of(
     where: str | pl.Expr | None,
     between: tuple[Any, Any] | None,
 ) -> Aggregation:
-    """What `Archive.aggregate` is asked, checked and in ticks."""
+    """The request of a call of `Archive.aggregate`, checked and in ticks."""
     schema = pages.schema
     requests = [read_request(text, schema) for text in aggregates]
     names = [request.alias for request in requests] + [time] * (every is not None)
@@ -98,10 +98,10 @@ def _parts(tokens: list[Token], text: str) -> tuple[Token, Token, str | None]:
         return words[0], words[2], None
     if is_call and words[4].upper == "AS" and words[5].kind in (Kind.WORD, Kind.QUOTED):
         return words[0], words[2], words[5].text
-    raise _fault(
-        text, Span(0, len(text)), "this is no aggregate",
-        "write AVG(column), or AVG(column) AS name; COUNT(*) counts rows",
-    )  # fmt: skip
+    hint = "write AVG(column), or AVG(column) AS name; COUNT(*) counts rows"
+    if any(word.is_sign(",") for word in words):
+        hint = 'each aggregate is a text of its own: aggregate("COUNT(*)", "AVG(speed)")'
+    raise _fault(text, Span(0, len(text)), "this is no aggregate", hint)
 
 
 def _fault(text: str, span: Span, message: str, hint: str | None = None) -> QueryError:

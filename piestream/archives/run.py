@@ -26,7 +26,7 @@ from piestream.language.model import Query
 from piestream.language.options import FileOptions, RunOptions
 from piestream.language.parts import Emit
 
-__all__ = ["ArchivePlan", "ArchiveRun", "run_archive", "run_directory"]
+__all__ = ["ArchiveRun", "run_archive", "run_directory"]
 
 #: Archives of up to so many rows are scanned as one frame, larger ones file by file.
 _WHOLE_ROWS = 1 << 24
@@ -55,7 +55,7 @@ class ArchiveRun:
         self.read_rows = 0
         self.statistics = Statistics()
         self.limit = Limit(options.limit)
-        self.stream: Any = self  # what tells how the run goes
+        self.stream: Any = self  # for the progress of the run
         self._scan: FileRun | None = None
         if self.plan.cores is None or not select:
             source.time = self.binding.time.name

@@ -167,7 +167,7 @@ class Selection:
             again &= sequence[1:] == sequence[:-1]
         kept = np.ones(len(places), np.bool_)
         if not self.decoder.projection.has_ties:
-            pass  # the order of rows tells all of them apart
+            pass  # all rows differ in their order
         elif ties == "first":
             kept[1:] = ~again
         elif ties == "last":

@@ -109,7 +109,7 @@ def _selected(
         window, absent = lengths
         parts = parts_of(whole, archives, max(window, absent))
     except (ValueError, TypeError):
-        return {}  # what is wrong is said where all rows are bound
+        return {}  # the fault is reported where all rows are bound
     if not any(part.present for part in parts):
         return {}
     allowed = _allowed(parts, window, _waits(query))
@@ -120,7 +120,7 @@ def _selected(
         if part.ends is None:
             rows = _rows(part, allowed, window, most, options)
         else:
-            rows = _interval_rows(part, allowed, window, most)
+            rows = _interval_rows(part, allowed, most)
         if rows is not None:
             found[part.key] = rows
     return found
@@ -206,7 +206,7 @@ def _schema(inputs: Inputs, key: str, rows: Any) -> pl.Schema:
     return inputs.frame(key, rows)[0].schema
 
 
-def _interval_rows(part: Part, allowed: _Allowed, window: int, most: int) -> pl.DataFrame | None:
+def _interval_rows(part: Part, allowed: _Allowed, most: int) -> pl.DataFrame | None:
     """The rows of intervals of an archive that start or end while a match can be there; None: all."""
     pages = part.archive.pages
     if pages.n_rows < costs.LEAST_ROWS:

@@ -13,13 +13,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import polars as pl
 import polars.selectors as cs
 
 from piestream.archives.durable import (
+    check_size,
     checksum,
+    damage_told,
+    damaged,
     flush_directory,
     make_directory,
     place,
@@ -28,7 +32,7 @@ from piestream.archives.durable import (
 )
 from piestream.archives.filters import FILTER, page_filters
 from piestream.archives.lock import writer_lock
-from piestream.archives.manifest import MANIFEST, BatchId, DataFile, Manifest
+from piestream.archives.manifest import FILE_NAME, MANIFEST, BatchId, DataFile, Manifest
 from piestream.archives.statistics import ROWS, page_statistics
 from piestream.errors import ArchiveError
 from piestream.expressions.columns import column_named, columns_named
@@ -40,7 +44,7 @@ _ROWS, _STATISTICS, _PENDING = "rows", "statistics", "pending"
 _LOCK = "lock"
 #: The names that a change gives to files of each folder. Others are not the archive's.
 _OWN_NAMES = {
-    _ROWS: re.compile(r"[0-9]{10,}\.parquet"),
+    _ROWS: FILE_NAME,
     _STATISTICS: re.compile(r"[0-9]{10,}\.arrow"),
     _PENDING: re.compile(rf"([0-9]{{10,}}\.parquet(\.statistics)?|{re.escape(MANIFEST)})\.part"),
 }
@@ -61,6 +65,15 @@ class Store:
     def exists(self) -> bool:
         """Whether there is an archive."""
         return (self.path / MANIFEST).exists()
+
+    def check_manifest(self) -> None:
+        """Refuse a directory of Parquet files that has all of an archive but its manifest."""
+        if (self.path / _STATISTICS).is_dir() and (self.path / _ROWS).is_dir() and not self.exists:
+            raise ArchiveError(
+                f"{self.path} is an archive whose {MANIFEST} is missing, which says which files count: put "
+                f"back a copy of it, or read the Parquet files of the folder {_ROWS} in it by themselves, "
+                "among which there may be some that others have replaced"
+            )
 
     def manifest(self) -> Manifest:
         """The present generation."""
@@ -86,12 +99,12 @@ class Store:
         return self._statistics(file, lambda name: name == ROWS or name.startswith(FILTER))
 
     def _statistics(self, file: DataFile, is_wanted: Callable[[str], bool]) -> pl.DataFrame:
-        data = self.statistics_path(file).read_bytes()
-        try:
-            wanted = [name for name in pl.read_ipc_schema(BytesIO(data)) if is_wanted(name)]
-            return pl.read_ipc(BytesIO(data), columns=wanted) if wanted else pl.DataFrame()
-        except pl.exceptions.PolarsError as error:
-            raise ArchiveError(f"{self.statistics_path(file)} is damaged: {error}") from None
+        path = self.statistics_path(file)
+        data = path.read_bytes()
+        if crc32(data) != file.statistics_crc32:  # else pages would be left out that have matches
+            raise ArchiveError(damaged(path, "it is not what was written"))
+        wanted = [name for name in pl.read_ipc_schema(BytesIO(data)) if is_wanted(name)]
+        return pl.read_ipc(BytesIO(data), columns=wanted) if wanted else pl.DataFrame()
 
     def create(self, manifest: Manifest) -> None:
         """A new archive, without rows.
@@ -99,16 +112,31 @@ class Store:
         The folder of what is being written is made first: a directory that has it, and no manifest,
         is an archive whose creation was stopped.
         """
-        for folder in (_PENDING, _ROWS, _STATISTICS):
-            make_directory(self.path / folder)
-        with writer_lock(self.path / _LOCK, self.path):
+        with self._locked():
             if not self.exists:
                 self._replace_manifest(manifest)
 
     @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock of the only writer, in a directory that has all folders, as a copy may not.
+
+        ArchiveError: it cannot be written there.
+        """
+        try:
+            for folder in (_PENDING, _ROWS, _STATISTICS):
+                make_directory(self.path / folder)
+            with writer_lock(self.path / _LOCK, self.path):
+                yield
+        except OSError as error:
+            raise ArchiveError(
+                f"{self.path} cannot be written: {error}. To change an archive takes the right to write "
+                "in its directory and in the folders there, room on the disk, and all of its files"
+            ) from error
+
+    @contextmanager
     def writing(self) -> Iterator[Manifest]:
         """Be the only writer, of the generation that is given."""
-        with writer_lock(self.path / _LOCK, self.path):
+        with self._locked():
             manifest = self.manifest()
             self._remove_leftovers(manifest)
             yield manifest
@@ -147,27 +175,36 @@ class Store:
     def merged(self, manifest: Manifest, files: Sequence[DataFile]) -> Iterator[pl.DataFrame]:
         """As `slices` of all rows of some files, of which only those of one slice are in memory."""
         ordered = sorted(files, key=lambda file: file.number)
+        ticks_of = in_ticks(manifest.time)
         ticks = [
-            self._scan(file).select(in_ticks(manifest.time)).collect().to_series().to_numpy()
+            self._collected(file, self._scan(file).select(ticks_of)).to_series().to_numpy()
             for file in ordered
         ]
         times = np.sort(np.concatenate(ticks))
         for first, last in _cuts(times, manifest.file_rows):
             low, high = int(times[first]), int(times[last - 1])
+            inside = ticks_of.is_between(low, high)
             parts = [
-                self._scan(file).filter(in_ticks(manifest.time).is_between(low, high)).collect()
+                self._collected(file, self._scan(file).filter(inside))
                 for file in ordered
                 if file.first <= high and file.last >= low
             ]
             yield _in_order(pl.concat(parts), manifest)
 
+    def _collected(self, file: DataFile, rows: pl.LazyFrame) -> pl.DataFrame:
+        """Rows of a file, which may be damaged."""
+        with damage_told([self.rows_path(file)], is_own=True):
+            return rows.collect()
+
     def _scan(self, file: DataFile) -> pl.LazyFrame:
-        return pl.scan_parquet(self.rows_path(file), glob=False)
+        path = self.rows_path(file)
+        check_size(path, file.bytes)
+        return pl.scan_parquet(path, glob=False)
 
     def read(self, files: Iterable[DataFile]) -> pl.DataFrame:
         """All rows of some files, those of lower numbers first."""
         ordered = sorted(files, key=lambda file: file.number)
-        return pl.concat([pl.read_parquet(self.rows_path(file), glob=False) for file in ordered])
+        return pl.concat([self._collected(file, self._scan(file)) for file in ordered])
 
     def verified(self) -> list[str]:
         """What is wrong with the files of the generation that is the present one at the end."""
@@ -206,7 +243,7 @@ class Store:
         statistics = _statistics_of(manifest, frame)
         pending = self.path / _PENDING / f"{name}.part"
         pending_statistics = self.path / _PENDING / f"{name}.statistics.part"
-        crc32 = write_pending(
+        written = write_pending(
             pending,
             lambda path: frame.write_parquet(
                 path, row_group_size=manifest.page_rows, compression="zstd", statistics="full"
@@ -217,7 +254,7 @@ class Store:
             number=number,
             rows=len(frame),
             bytes=pending.stat().st_size,
-            crc32=crc32,
+            crc32=written,
             first=int(times.min()),  # type: ignore[arg-type]
             last=int(times.max()),  # type: ignore[arg-type]
             statistics_crc32=write_pending(

@@ -1,4 +1,4 @@
-"""Times and lengths of time as somebody gives them, in ticks of a column."""
+"""Times and lengths of time as users give them, in ticks of a column."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def length_in_ticks(length: DurationLike, name: str, dtype: pl.DataType, what: s
 
 
 def time_in_ticks(time: Any, name: str, dtype: pl.DataType) -> int:
-    """A time that somebody gave as ticks of a column; one that is none of its times is refused."""
+    """A time that a user gave, in ticks of a column; what is no time of that column is refused."""
     try:
         value = _moment(time, dtype) if isinstance(dtype, pl.Datetime) else _whole(time, dtype)
         found = value.alias("time").to_frame().select(in_ticks("time")).item()

@@ -1,4 +1,4 @@
-"""What statistics say of predicates: of each page whether it is true of all rows, of none, or of some."""
+"""Predicates evaluated on statistics: for each page, true of all rows, of none, or of some."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def verdicts(
     table: pl.DataFrame,
     may_have: MayHave | None = None,
 ) -> list[Verdict]:
-    """What statistics, a row a page, say of some predicates over columns of these types.
+    """The verdicts of statistics, a row a page, on some predicates over columns of these types.
 
     ``may_have`` gives the pages on which a column may have a value, where more than bounds is known.
     """
@@ -65,7 +65,7 @@ def _verdict(
     return Verdict(found[0], ~found[1], None if starts is None else starts[0])
 
 
-def may_decide(latch: Until, table: pl.DataFrame, may_have: MayHave | None = None) -> Flags:
+def may_decide(latch: Until, table: pl.DataFrame, may_have: MayHave | None) -> Flags:
     """The pages with rows after which it may be known whether UNTIL is true."""
     found = np.zeros(len(table), np.bool_)
     for part in (latch.start, latch.stop):
@@ -97,7 +97,7 @@ def _judged(
     try:
         found = table.with_columns(judged).select("true", "other")
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
-        # a bound that a value may be, but need not: what its row would say, no row says
+        # evaluated on a bound that no row needs to have, it may fail where no row does
         return None
     may_be = [found[name].fill_null(True).to_numpy().copy() for name in ("true", "other")]
     return may_be[0], may_be[1]

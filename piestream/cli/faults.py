@@ -29,7 +29,7 @@ def reported(context: typer.Context) -> Iterator[None]:
     from polars.exceptions import PolarsError
 
     from piestream.cli.work import UsageError
-    from piestream.errors import OrderError, StreamError
+    from piestream.errors import OrderError, StreamError, TieError
     from piestream.expressions.diagnostics import QueryError
 
     try:
@@ -44,6 +44,8 @@ def reported(context: typer.Context) -> Iterator[None]:
         refuse(context, str(error))
     except OrderError as error:
         fail(f"{error}\n  = --sort reads everything and sorts it; --lateness 10s keeps streaming")
+    except TieError as error:
+        fail(f"{error}\n  = here ties='first' is written --ties first")
     except (QueryError, StreamError) as error:
         fail(str(error))
     except FileNotFoundError as error:

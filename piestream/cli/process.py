@@ -84,10 +84,10 @@ def end_at_once_on_signals() -> None:
     """
 
     def end(number: int, frame: FrameType | None) -> None:
-        asked = EndedBySignalError(number)
+        error = EndedBySignalError(number)
         with suppress(OSError):
-            os.write(2, f"ended by {asked}\n".encode())
-        os._exit(asked.exit_code)
+            os.write(2, f"ended by {error}\n".encode())
+        os._exit(error.exit_code)
 
     _handle_with(end)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -25,8 +24,8 @@ from piestream.archives.source import ArchiveSource, directory_archive, source_o
 from piestream.cli.inputs import NamedInputs, named_inputs
 from piestream.cli.output import Output, TableOutput, open_output
 from piestream.cli.process import DeferredSignals
-from piestream.engine.statistics import Statistics
-from piestream.errors import FileError, ResultWarning, StreamError
+from piestream.cli.progress import incomplete_rows, plain_warnings, progress_bar, summary
+from piestream.errors import FileError, StreamError
 from piestream.expressions.diagnostics import QueryError
 from piestream.language.model import Query
 from piestream.language.options import FileOptions
@@ -39,7 +38,6 @@ __all__ = [
     "UsageError",
     "file_options",
     "opened",
-    "summary",
     "work",
     "write_report",
 ]
@@ -221,7 +219,7 @@ def _work(
     with signals, _status(run, request, ticks):
         output = _output(run, request, format)
         try:
-            with _progress(source, request.quiet) as progress, plain_warnings():
+            with progress_bar(source, request.quiet) as progress, plain_warnings():
                 for rows in run.results():
                     output.write(rows)
                     progress(run.stream.progress)
@@ -305,48 +303,6 @@ def _output(run: AnyRun, request: RunRequest, format: OutputFormat) -> Output:
         raise UsageError(str(error)) from None
 
 
-def summary(seen: Statistics, seconds: float) -> str:
-    """What a run has seen, in one line.
-
-    >>> summary(Statistics(events=2000, matches=3, partitions=2, live_intervals=1), 0.5)
-    '2,000 events, 3 matches in 0.50 s (4,000 events/s); 0 late, 0 ties, 1 live interval'
-    """
-    rate = round(seen.events / seconds) if seconds else 0
-    intervals = "interval" if seen.live_intervals == 1 else "intervals"
-    matches = "match" if seen.matches == 1 else "matches"
-    return (
-        f"{seen.events:,} events, {seen.matches:,} {matches} in {seconds:.2f} s "
-        f"({rate:,} events/s); {seen.late:,} late, {seen.ties:,} ties, "
-        f"{seen.live_intervals:,} live {intervals}"
-    )
-
-
-def incomplete_rows(count: int) -> str:
-    """What is said of matches whose intervals are open when the data ends.
-
-    >>> incomplete_rows(1)
-    '1 row is missing, whose intervals are open where the data ends; --at-end close ends them there'
-    """
-    rows = "row is" if count == 1 else "rows are"
-    return (
-        f"{count:,} {rows} missing, whose intervals are open where the data ends; "
-        "--at-end close ends them there"
-    )
-
-
-@contextmanager
-def plain_warnings() -> Iterator[None]:
-    """Warnings about a result as a line each on standard error."""
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        print(f"warning: {message}", file=sys.stderr)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", ResultWarning)
-        warnings.showwarning = show
-        yield
-
-
 def _output_format(request: RunRequest) -> OutputFormat:
     output = request.output
     if output is None:
@@ -372,38 +328,6 @@ def _refuse_own_input(output: str | None, data: tuple[str, ...]) -> None:
         for path in glob(name) or [name]:
             if Path(path).exists() and Path(path).samefile(output):
                 raise UsageError(f"{output} is the input: write the matches to another file")
-
-
-@contextmanager
-def _progress(source: Source | None, quiet: bool) -> Iterator[Any]:
-    """A progress bar on a terminal; nothing elsewhere."""
-    if quiet or source is None or not sys.stderr.isatty():
-        yield lambda seen: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[events]:,} events, {task.fields[matches]:,} matches"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        name = printable(Path(source.name).name)
-        task = bar.add_task(name, total=source.total, events=0, matches=0)
-
-        def tick(seen: Statistics) -> None:
-            bar.update(
-                task,
-                completed=source.done,
-                total=source.total,
-                events=seen.events,
-                matches=seen.matches,
-            )
-
-        yield tick
 
 
 def write_report(query: Query, wanted: Input, output: str) -> None:

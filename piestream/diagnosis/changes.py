@@ -36,6 +36,7 @@ from piestream.relations import (
     compare,
     names,
     relation_of,
+    said,
 )
 from piestream.show.table import cell_text
 
@@ -281,7 +282,7 @@ class PairMiss:
         """The two, and what they would have to be."""
         x, y = self.constraint.x, self.constraint.y
         first, second = (f"[{target.shown(s)}, {target.shown(e)})" for s, e in self.spans)
-        needed = "; ".join(names(self.constraint.relations))
+        needed = said(self.constraint.relations)
         return f"{x} {first} {names(self.held)[0]} {y} {second} (needs {needed})"
 
 

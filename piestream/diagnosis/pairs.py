@@ -84,7 +84,7 @@ def pairs_of(
     y: pl.DataFrame,
     apart: tuple[int, int],
     same_runs: bool,
-    is_sequenced: bool = False,
+    is_sequenced: bool,
 ) -> Pairs:
     """The pairs of two tables of runs: ``partition``, ``ts``, ``start``, ``end``, ``open`` and ``valid``.
 

@@ -44,7 +44,7 @@ class JoinOrderAdaption(Copied):
             write_join_orders(self._program, self._join_orders, estimate)
 
     def sampled(self, partition_words: Words, pool: Words, partitions: Words) -> Estimate:
-        """What a sample of the live intervals says of the numbers of partners."""
+        """The average numbers of partners, by a sample of the live intervals."""
         # compiled when first needed, which for many queries is never
         from piestream.joins.maintenance import sample_statistics
 

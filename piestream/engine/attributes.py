@@ -17,7 +17,7 @@ from piestream.plan.columns import CODE, FLOAT, Attribute
 __all__ = ["AttributeColumns", "Remap"]
 
 Words = NDArray[np.int64]
-#: Tells whoever holds codes of an attribute (its number) the new code of each old one.
+#: Called with an attribute's number and the new code of each old one, to renumber codes that are held.
 Remap = Callable[[int, Words], None]
 
 

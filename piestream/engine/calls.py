@@ -1,4 +1,4 @@
-"""A call of the loops, in portions: between these Python is asked whether to go on.
+"""A call of the loops, in portions: between these control returns to Python.
 
 The loops return at least every 100 ms, so that Ctrl-C and other signals are heeded, and once they
 have written enough result rows, so that these can be handed on before there are more.

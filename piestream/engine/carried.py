@@ -1,4 +1,4 @@
-"""What one stream of events hands on from batch to batch, where several streams are read."""
+"""The state of one stream of events between batches, where several streams are read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Words = NDArray[np.int64]
 
 @dataclass(slots=True)
 class CarriedState:
-    """What the latest event of each partition says, by the partition's number."""
+    """The values of the latest event of each partition, by the partition's number."""
 
     last_times: Words
     bits: NDArray[np.bool_]  # a row for each predicate
@@ -58,7 +58,7 @@ class CarriedState:
         self.past.make_room(count)
 
     def frame(self, partitions: Sequence[int]) -> pl.DataFrame:
-        """What there is of these partitions, as columns."""
+        """The state of these partitions, as columns."""
         at = np.array(partitions, np.int64)
         columns = [pl.Series("last", self.last_times[at])]
         columns += [pl.Series(f"bit {n}", bits[at]) for n, bits in enumerate(self.bits)]

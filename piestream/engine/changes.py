@@ -1,4 +1,4 @@
-"""What counts the changes of a stream's state."""
+"""A count of the changes of a stream's state."""
 
 from __future__ import annotations
 

@@ -337,7 +337,7 @@ class CombinedStream(Stream):
         return counters
 
     def export_parts(self) -> list[pl.DataFrame | Stream]:
-        """What each part hands on, in the order of the partitions in use; or its own stream."""
+        """The state of each part between batches, in the order of the partitions in use; or its own stream."""
         assert isinstance(self._partitions, Partitions)
         used = self._partitions.used()
         self._make_room()

@@ -15,7 +15,7 @@ _QUIET_WINDOWS = 8
 
 
 class CompactionClock:
-    """Counts what has come since the last compaction, and says when the next one is worth it."""
+    """Counts the rows since the last compaction, and decides when the next one is due."""
 
     def __init__(self) -> None:
         self.at = INT64_MIN  # the time of the last one, or of the first watermark
@@ -27,7 +27,7 @@ class CompactionClock:
         self.since += _EVENTS
 
     def is_due(self, now: int, window: int, n_partitions: int) -> bool:
-        """Whether half a window has gone by, and enough has come for it to be worth it."""
+        """Whether half a window has passed, and enough rows have come to pay for a compaction."""
         if now - self.at <= window // 2:
             return False
         return self.since >= max(_EVENTS, n_partitions // 8)
@@ -46,7 +46,7 @@ class CompactionClock:
         return True
 
     def pass_rows(self, n_rows: int) -> bool:
-        """The same of rows of a bounded input, for which no watermark tells when to compact."""
+        """The same for rows of a bounded input, which has no watermark to go by."""
         self._rows += n_rows
         if self._rows <= _ROWS:
             return False

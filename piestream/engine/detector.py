@@ -156,7 +156,7 @@ class Detector:
 
     def detect(self, batch: Batch) -> Words:
         """Process a batch; a row of words for every match that became known."""
-        return self._together(self.portions(batch))
+        return self._concat(self.portions(batch))
 
     def portions(self, batch: Batch, most_rows: int = INT64_MAX) -> Iterator[Words]:
         """As `detect`, in portions of about so many rows or more, of which some have none."""
@@ -222,7 +222,7 @@ class Detector:
             return self._share(batch, changes, now, edges, closes, enough)
 
         def found(edge: tuple[int, int]) -> Words:
-            return self._together(self._share(batch, changes, now, edge, closes, enough))
+            return self._concat(self._share(batch, changes, now, edge, closes, enough))
 
         with ThreadPoolExecutor(len(edges) - 1) as pool:
             try:
@@ -247,7 +247,7 @@ class Detector:
             return nothing
         batch = Batch.without_rows(expired)
         changes = (batch.times, batch.times, batch.row_offsets)
-        found = self._together(self._portions(batch, changes, now))
+        found = self._concat(self._portions(batch, changes, now))
         self.timers.touch(expired)  # more may be due later
         return found
 
@@ -333,7 +333,7 @@ class Detector:
                 adaption.adapt(steps, partition, state.pool, np.zeros(1, np.int64))
             first = until
 
-    def _together(self, portions: Iterable[Words]) -> Words:
+    def _concat(self, portions: Iterable[Words]) -> Words:
         """The rows of all portions."""
         some = [rows for rows in portions if len(rows)]
         if not some:

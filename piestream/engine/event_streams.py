@@ -244,7 +244,7 @@ class EventStreams:
         bits: NDArray[np.bool_],
         numbers: Words,
     ) -> None:
-        """Keep what one stream's latest event of each partition says."""
+        """Keep the values of one stream's latest event of each partition."""
         state = self.carried[number]
         some = instants.offsets[1:] > instants.offsets[:-1]
         state.bits[:, numbers[some]] = bits[:, instants.offsets[1:][some] - 1]

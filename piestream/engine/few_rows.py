@@ -65,7 +65,7 @@ class FewRows:
         return None if mask is None else cls(projection, mask)
 
     def project(self, frame: pl.DataFrame) -> list[pl.Series] | None:
-        """The projected columns; None where Polars is to say what is the matter with the rows."""
+        """The projected columns; None if something is wrong with the rows, which the way over Polars reports."""
         binding = self._binding
         if not all(_is_in_python(frame[name]) for name in self._read):
             return None

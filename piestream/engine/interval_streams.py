@@ -177,7 +177,7 @@ class IntervalStreams:
     def known(
         self, rows: SortedRows, silent: Sequence[SilenceRows], found: MergedRows
     ) -> KnownIntervals | None:
-        """The rows of intervals among these, told apart, and silences; None where no stream has any."""
+        """The rows of intervals among these, numbered, and silences; None if no stream has any."""
         if not self._is_ready.any():
             return None
         at = np.flatnonzero(self._is_ready[rows.streams])

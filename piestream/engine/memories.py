@@ -1,6 +1,6 @@
-"""What is kept of a partition's earlier events: a memory for each thing that predicates read of them.
+"""What is kept of a partition's earlier events: a memory for each PREV, window and UNTIL of a predicate.
 
-A memory is asked for the rows of many partitions at once, in order, or for one event; both bring it
+A memory is read for the rows of many partitions at once, in order, or for one event; both bring it
 up to date. It holds partitions by their numbers.
 """
 
@@ -51,7 +51,7 @@ class OrderedRows:
 
 
 class Memory(Protocol):
-    """What is kept for one column of the past."""
+    """The memory of one column of the past."""
 
     column: PastColumn
 

@@ -1,4 +1,4 @@
-"""What predicates read of earlier events, at rows of many partitions or at one event."""
+"""The values of earlier events that predicates read, at rows of many partitions or at one event."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PastValues(Copied):
         return frame
 
     def take(self, partition: int, time: int, event: Mapping[str, Any]) -> dict[str, Any]:
-        """What is read at one more event of a partition, by the keys."""
+        """Add one event of a partition; gives the values that predicates read there, by their keys."""
         found: dict[str, Any] = {}
         for memory, key, readers in self._readers:
             assert readers is not None
@@ -79,7 +79,7 @@ class PastValues(Copied):
             at += width
 
     def of_types(self, columns: Sequence[PastColumn], n_partitions: int) -> PastValues:
-        """The same for columns that have got types."""
+        """The same memories, for columns whose types have become known."""
         changed = PastValues(columns)
         kept = self.frame(range(n_partitions))
         for memory in changed._memories:

@@ -136,7 +136,7 @@ class Projection:
 
     @property
     def tie_columns(self) -> list[pl.Expr]:
-        """What two events have in common that tie."""
+        """The columns in which two events are equal that tie."""
         return [*map(pl.col, self.tie_names)]
 
     @property
@@ -146,12 +146,12 @@ class Projection:
 
     @property
     def sequence_columns(self) -> list[str]:
-        """What orders events of one time, if a column does."""
+        """The column that orders events of one time, if there is one."""
         return [] if self.binding.sequence is None else [SEQUENCE]
 
     @property
     def has_ties(self) -> bool:
-        """Whether events can tie: not where the order of rows tells all of them apart."""
+        """Whether events can tie: not if ORDER BY includes the order of rows."""
         return not self.binding.query.streams[0].row_order
 
     @property

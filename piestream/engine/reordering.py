@@ -42,7 +42,7 @@ class ReorderBuffer(Copied):
         self.on_late = on_late
         self.is_unordered = False  # whether rows come by `release_unordered`
         self.rows: pl.DataFrame | None = None
-        self.latest = INT64_MIN  # the largest time seen, or later: it says what the watermark is
+        self.latest = INT64_MIN  # the largest time seen, or later: the watermark follows from it
         self.seen = INT64_MIN  # the largest time seen
         self.dropped = 0  # late rows that were left out
 
@@ -102,7 +102,7 @@ class ReorderBuffer(Copied):
         return self.passed(self.without_late(rows, unordered=True))
 
     def without_late(self, rows: pl.DataFrame, unordered: bool = False) -> pl.DataFrame:
-        """Of rows that came those that are not late."""
+        """Drop the late ones of rows that came."""
         if not unordered:
             return self._on_time(rows, None)
         late = rows[TIME] < self.watermark
@@ -222,7 +222,10 @@ def tie_error(projection: Projection, rows: pl.DataFrame, row: int) -> TieError:
     if binding.sequence is not None:
         what = f"{time} and {binding.sequence.name}"
     elif not binding.parts:
-        advice = f"; ORDER BY {time}, ROW takes them in the order of their rows"
+        advice = (
+            f"; ORDER BY {time}, seq takes all of them, in the order of a column such as seq, "
+            f"and ORDER BY {time}, ROW in that of their rows"
+        )
     if not binding.query.partition_by:
         advice += "; PARTITION BY tells events of different things apart"
     return TieError(

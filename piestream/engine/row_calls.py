@@ -1,4 +1,4 @@
-"""A call of the loops of row patterns, in portions: between these Python is asked whether to go on."""
+"""A call of the loops of row patterns, in portions: between these control returns to Python."""
 
 from __future__ import annotations
 

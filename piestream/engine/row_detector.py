@@ -167,7 +167,7 @@ class RowDetector:
             return share((edges[0], edges[1]))
         with ThreadPoolExecutor(len(edges) - 1) as pool:
             try:
-                return list(pool.map(lambda edge: self._together(share(edge)), pairwise(edges)))
+                return list(pool.map(lambda edge: self._concat(share(edge)), pairwise(edges)))
             except BaseException:  # the threads stop at their next pause
                 self._stopped = True
                 raise
@@ -204,7 +204,7 @@ class RowDetector:
         return masks
 
     def _match(self, batch: Batch, masks: Words, now: int) -> Words:
-        return self._together(self._portions(batch, masks, now))
+        return self._concat(self._portions(batch, masks, now))
 
     def _portions(
         self, batch: Batch, masks: Words, now: int, closes: bool = False
@@ -228,7 +228,7 @@ class RowDetector:
         for words in call.portions():
             yield words.reshape(-1, self.result_columns)
 
-    def _together(self, portions: Iterable[Words]) -> Words:
+    def _concat(self, portions: Iterable[Words]) -> Words:
         """The rows of all portions."""
         some = [rows for rows in portions if len(rows)]
         if len(some) == 1:

@@ -1,4 +1,4 @@
-"""What the stored words of a row pattern must be like before a loop follows them."""
+"""Checks of the stored words of a row pattern, before a loop follows them."""
 
 from __future__ import annotations
 

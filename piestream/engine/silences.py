@@ -64,7 +64,7 @@ class _Starts(NamedTuple):
     groups: Words
     times: Words
     is_new: NDArray[np.bool_]  # it is an event of this batch
-    begun: NDArray[np.bool_]  # the beginning of its silence has been told before
+    begun: NDArray[np.bool_]  # the row of its silence's beginning was given before
     is_last: NDArray[np.bool_]
     following: Words  # the next event, or the time up to which it is known that there is none
 
@@ -101,7 +101,7 @@ class Silences:
             for number, part in enumerate(binding.parts)
             if part.source.silence is not None
         ]
-        #: Up to which time silences have been told; it not included.
+        #: Silences whose deadline is before this time have been given.
         self.passed = INT64_MIN
 
     def __bool__(self) -> bool:
@@ -140,7 +140,7 @@ class Silences:
         return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
 
     def _deadlines(self, stream: _Silent, partitions: Words) -> NDArray[np.uint64]:
-        """The deadlines of partitions whose silences have not been told."""
+        """The deadlines of partitions whose silences have not been given."""
         last = self.carried[stream.of].last_times[partitions]
         waits = (last != INT64_MIN) & ~_exceeds(last, self.passed, stream.ticks)
         return deadlines_after(last, stream.ticks, waits)
@@ -158,11 +158,11 @@ class Silences:
             last = starts.is_last
             deadlines = deadlines_after(starts.times[last], stream.ticks, ~silent[last])
             stream.queue.await_deadlines(rows.numbers[starts.groups[last]], deadlines)
-        told = ~starts.is_new if stream.absent else starts.begun
+        begun = ~starts.is_new if stream.absent else starts.begun
         some = np.flatnonzero(silent | (stream.absent != 0))
         numbers = np.full(len(silent), NONE)
         numbers[some] = self._numbers(
-            stream, rows.numbers[starts.groups[some]], told[some], starts.is_last[some], take
+            stream, rows.numbers[starts.groups[some]], begun[some], starts.is_last[some], take
         )
         return self._rows(stream, starts, silent, numbers)
 
@@ -181,12 +181,14 @@ class Silences:
             (silent & ~starts.is_last, starts.following, True, stream.present | stream.absent),
             (~silent & ~starts.is_last, starts.following, True, stream.absent),
         ]
-        told = [part for part in parts if part[3]] or parts[:1]  # where no symbol takes them
-        which = np.concatenate([np.flatnonzero(some) for some, _, _, _ in told])
-        counts = [int(some.sum()) for some, _, _, _ in told]
-        instants = np.concatenate([times[some] for some, times, _, _ in told])
-        ends = np.concatenate([times if ended else np.full(n, OPEN) for _, times, ended, _ in told])
-        at = np.concatenate([np.flatnonzero(part[0]) + n * k for k, part in enumerate(told)])
+        taken = [part for part in parts if part[3]] or parts[:1]  # where no symbol takes them
+        which = np.concatenate([np.flatnonzero(some) for some, _, _, _ in taken])
+        counts = [int(some.sum()) for some, _, _, _ in taken]
+        instants = np.concatenate([times[some] for some, times, _, _ in taken])
+        ends = np.concatenate(
+            [times if ended else np.full(n, OPEN) for _, times, ended, _ in taken]
+        )
+        at = np.concatenate([np.flatnonzero(part[0]) + n * k for k, part in enumerate(taken)])
         return SilenceRows(
             stream.number,
             starts.groups[which],
@@ -194,7 +196,7 @@ class Silences:
             starts.times[which],
             ends[at],
             numbers[which],
-            np.repeat(np.array([symbols for _, _, _, symbols in told], np.int64), counts),
+            np.repeat(np.array([symbols for _, _, _, symbols in taken], np.int64), counts),
         )
 
     def _numbers(
@@ -216,7 +218,7 @@ class Silences:
         return numbers
 
     def pass_time(self, limit: int) -> None:
-        """All silences before ``limit`` have been told."""
+        """All silences before ``limit`` have been given."""
         self.passed = max(self.passed, limit)
 
     def await_deadlines(self, partitions: Words) -> NDArray[np.bool_]:
@@ -235,11 +237,11 @@ class Silences:
             before = self.carried[stream.of].last_times[rows.numbers]
             known = np.flatnonzero(before != INT64_MIN)
             before = before[known]
-            told = _exceeds(before, self.passed, stream.ticks)
+            had_begun = _exceeds(before, self.passed, stream.ticks)
             groups, times = np.concatenate([known, groups]), np.concatenate([before, times])
             order = np.argsort(groups, kind="stable")  # those of a group are in order of time
             groups, times = groups[order], times[order]
-            begun = np.concatenate([told, begun])[order]
+            begun = np.concatenate([had_begun, begun])[order]
             is_new = np.concatenate([np.zeros(len(known), np.bool_), is_new])[order]
         is_last = np.ones(len(groups), np.bool_)
         is_last[:-1] = groups[1:] != groups[:-1]

@@ -135,7 +135,7 @@ def _schema_of(text: str) -> dict[str, pl.DataType]:
 
 @contextmanager
 def _damage_refused() -> Iterator[None]:
-    """Whatever the readers of the formats raise, the state is damaged."""
+    """Turn any error of the formats' readers into a StateError: the state is damaged."""
     try:
         yield
     except StateError:

@@ -55,7 +55,7 @@ class SortedRows:
 
 @dataclass(frozen=True, slots=True)
 class SilenceRows:
-    """The beginnings and ends of the silences of one stream, as rows of intervals would say them.
+    """The beginnings and ends of the silences of one stream, in the form of rows of intervals.
 
     ``ends`` is OPEN at a beginning, and the number is that of the beginning at an end.
     """

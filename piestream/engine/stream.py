@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.copies import copied_but
-from piestream.engine import ordering
 from piestream.engine.attributes import AttributeColumns
 from piestream.engine.batches import Batch
 from piestream.engine.bits import stack_bits
@@ -27,14 +26,15 @@ from piestream.engine.compaction import CompactionClock
 from piestream.engine.detector import PORTION_ROWS, Detector
 from piestream.engine.many_rows import RowCount
 from piestream.engine.memories import OrderedRows
+from piestream.engine.partition_order import PartitionOrder
 from piestream.engine.partitions import Partitions, WholePartitions
 from piestream.engine.past import PastValues, with_past
-from piestream.engine.projection import ATTRIBUTE, PREDICATE, SEQUENCE, TIME, Projection
-from piestream.engine.reordering import ReorderBuffer, tie_error
+from piestream.engine.projection import ATTRIBUTE, PREDICATE, TIME, Projection
+from piestream.engine.reordering import ReorderBuffer
 from piestream.engine.state import StreamState
 from piestream.engine.statistics import Statistics
 from piestream.engine.validation import check_state, damaged
-from piestream.errors import OrderError, SchemaError, TimeError
+from piestream.errors import SchemaError, TimeError
 from piestream.joins.result_rows import Closing, Phase, ResultRow
 from piestream.language.options import AtEnd, OnLate, Ties
 from piestream.plan.binding import Binding
@@ -68,14 +68,15 @@ class StreamKeywords(TypedDict, total=False):
 class Stream:
     """The state of one query over one stream of many partitions.
 
-    ``lateness`` None is a bounded input: rows of a partition come in order of time, whatever the
-    order of the partitions, and nothing is late. Where it comes ``whole``, in one `process`, no
-    state is kept, and partitions may be shared out to ``threads``; ``at_end`` says whether what is
-    open then stays so, and more than ``enough`` rows are not looked for. A stream that is ``closable`` keeps what closing would complete.
-    Rows that are ``evaluated`` come with all predicates.
+    If ``lateness`` is None, the input is bounded: the rows of a partition come in order of time,
+    whatever the order of the partitions, and nothing is late. If it comes ``whole``, in one `process`,
+    no state is kept, and the partitions may be divided among ``threads``; ``at_end`` says whether
+    intervals that are open at the end stay open, and the search stops after ``enough`` result rows.
+    A ``closable`` stream keeps the matches that closing would complete. Rows that are ``evaluated``
+    come with the values of all predicates.
 
-    Each call gives the result rows that it made known. ``detector`` is the part behind it that knows
-    integers only; it is to be looked at, not to be called.
+    Each call gives the result rows that it made known. ``detector`` is the part that knows integers
+    only; tests and tools may read it, but not call it.
     """
 
     def __init__(
@@ -109,13 +110,14 @@ class Stream:
         self._partitions = (
             WholePartitions(key_schema) if whole else Partitions(key_schema, self.detector)
         )
+        self._order = PartitionOrder(self._buffer, self._partitions, whole)
         self._attributes = AttributeColumns(binding)
         self._past = PastValues(binding.past)
         self._compaction = CompactionClock()
         self._counts = Statistics()
         #: This very frame is given for an event that completes no match.
         self.no_results = pl.DataFrame(schema=binding.result_schema)
-        #: Is told the result rows that are found, where somebody wants to look on.
+        #: Called with the result rows that are found, if they are observed.
         self.on_results: Callable[[pl.DataFrame], None] | None = None
         self._observed = True
         self.changes = ChangeCount()
@@ -141,7 +143,7 @@ class Stream:
         self._projection.check_times(times)
 
     def project(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Of rows of the input the columns that the query needs, as `process_projected` takes them."""
+        """Project rows of the input to the columns that the query needs, for `process_projected`."""
         return self._projection.project(frame)
 
     def process_projected(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -158,7 +160,7 @@ class Stream:
         self._projection.check_rows(rows)
         with self.changes:
             with self._unchanged_on_error():
-                released = self._buffer.release(rows, self._last_instants)
+                released = self._buffer.release(rows, self._order.last_instants)
                 yield from self._detect(released, most_rows=most_rows)
             if self.lateness is not None and self._buffer.latest != INT64_MIN:
                 yield self._advance_watermark(self._buffer.watermark)
@@ -248,7 +250,7 @@ class Stream:
             return self.process(pl.DataFrame(schema=dict(self.binding.schema)))
 
     def pass_time(self) -> pl.DataFrame:
-        """What time alone makes known in a bounded input that goes on, all rows of which have come so far."""
+        """The results that time alone makes known in a bounded input that goes on; all rows so far have come."""
         with self.changes:
             return self._advance_watermark(self.reached)
 
@@ -274,7 +276,7 @@ class Stream:
             self._finished = True
 
     def _closed(self, at_end: AtEnd | None, most_rows: int) -> Iterator[pl.DataFrame]:
-        """The results of ending what is open, if that is asked for."""
+        """The results of ending the open intervals, if the input is to be closed."""
         if (at_end or self._at_end) == "close":
             yield from map(self._results, self.detector.close(most_rows))
             self._incomplete = 0
@@ -296,7 +298,7 @@ class Stream:
     def _incomplete_rows(self) -> int:
         """How many rows more there were if what is open ended with the input, which has ended.
 
-        They are counted once, when somebody asks: it takes the state, which nobody needs any more.
+        They are counted once, at the first call, which uses up the state.
         """
         if self._incomplete is None:
             if not self._finished or self.latest > _LAST_CLOSABLE:
@@ -308,7 +310,7 @@ class Stream:
 
     @property
     def latest(self) -> int:
-        """The largest time seen, or what says the same of the watermark; before all times if there was none."""
+        """The largest time seen, or the time that the watermark implies; INT64_MIN if there was none."""
         return self._buffer.latest
 
     @property
@@ -355,7 +357,7 @@ class Stream:
 
     @property
     def plan(self) -> str | None:
-        """How it goes about what can be done in several ways; None where there is but one."""
+        """The plan that it follows, where there are several; None where there is only one."""
         return None
 
     @property
@@ -451,7 +453,7 @@ class Stream:
     def restore_state(cls, binding: Binding, state: StreamState) -> Stream:
         """The stream that a state was exported from, of the same query and types.
 
-        What cannot be such a state is refused, whoever made it.
+        A state that no stream can have exported is refused.
         """
         stream = cls(binding, ties=state.ties, lateness=state.lateness, on_late=state.on_late)
         stream.detector.check_layout(state.detector.layout)
@@ -487,53 +489,6 @@ class Stream:
             buffer.rows, buffer.latest, buffer.seen, buffer.dropped, self._counts = before
             raise
 
-    def _ordered(self, rows: pl.DataFrame, last: bool) -> tuple[pl.DataFrame, Words, Words]:
-        """Rows by partition and time without ties; the partitions, and where their rows begin."""
-        grouped = ordering.group(rows, self._projection.keys)
-        partitions = self._partitions.known(grouped.keys)
-        processed = self._instants_of(partitions)
-        faults = ordering.faults_of(grouped, processed)
-        if faults & ordering.UNSORTED:
-            grouped = grouped.in_time_order()
-            faults = ordering.faults_of(grouped, processed)
-        rows, offsets = grouped.sorted_rows(), grouped.offsets
-        if faults & ordering.BACKWARDS:
-            row = ordering.first_backwards(grouped, processed)
-            raise OrderError(
-                f"{self._projection.row_name(rows, row)} comes after a later one of its partition; "
-                "sort the input by time, or give a lateness"
-            )
-        if faults & ordering.TIED and self._projection.has_ties:
-            keep = ordering.untied(grouped, processed, self.ties == "last")
-            if self.ties == "error":
-                raise tie_error(self._projection, rows, int(np.flatnonzero(~keep)[0]))
-            self._counts.ties += int(keep.size - keep.sum())
-            rows, offsets = rows.filter(pl.Series(keep)), ordering.kept_offsets(keep, offsets)
-        if self.ties == "last" and self.lateness is None and not (last or self._whole):
-            # the next rows may hold another event of the same time
-            hold = np.zeros(len(rows), np.bool_)
-            hold[(offsets[1:] - 1)[offsets[1:] > offsets[:-1]]] = True
-            self._buffer.hold(rows.filter(pl.Series(hold)))
-            rows, offsets = rows.filter(pl.Series(~hold)), ordering.kept_offsets(~hold, offsets)
-        partitions = self._partitions.admit(grouped.keys, partitions)
-        some = offsets[1:] > offsets[:-1]
-        partitions, offsets = partitions[some], np.concatenate(([0], offsets[1:][some]))
-        if self._projection.sequence_columns and len(rows):
-            latest = rows[SEQUENCE].to_numpy()[offsets[1:] - 1]
-            self._partitions.note_sequences(partitions, latest)
-        return rows, partitions, offsets
-
-    def _last_instants(self, keys: pl.DataFrame) -> ordering.Instants:
-        """The last event of each of these partitions."""
-        return self._instants_of(self._partitions.known(keys))
-
-    def _instants_of(self, partitions: Words) -> ordering.Instants:
-        """The same by the numbers of partitions, NONE for those without events."""
-        times = self._partitions.last_times(partitions)
-        if not self._projection.sequence_columns:
-            return ordering.Instants(times)
-        return ordering.Instants(times, self._partitions.last_sequences(partitions))
-
     # -- the detector ------------------------------------------------------------------------------
 
     def _detect(
@@ -542,7 +497,8 @@ class Stream:
         """The results of rows that need not wait any longer, in portions."""
         if not len(rows):
             return
-        rows, partitions, offsets = self._ordered(rows, last)
+        rows, partitions, offsets, n_ties = self._order.ordered(rows, last)
+        self._counts.ties += n_ties
         self._counts.events += len(rows)
         self._compaction.since += len(rows)
         if not len(rows):
@@ -565,7 +521,7 @@ class Stream:
             self._compact(INT64_MIN)
 
     def _found(self, batch: Batch, now: int, most_rows: int = INT64_MAX) -> Iterable[Words]:
-        """What the detector finds in a batch, in portions; of a whole input it is ``now`` the end."""
+        """The result rows of a batch, in portions; a whole input ends at ``now``."""
         if not self._whole:
             return self.detector.portions(batch, most_rows)
         closes = self._at_end == "close"
@@ -585,7 +541,7 @@ class Stream:
         return result
 
     def _passing(self, found: Words) -> tuple[ResultRows, int]:
-        """The rows of matches that WHERE lets pass, and how many matches it does not."""
+        """The rows of matches that fulfil WHERE, and how many matches do not."""
         keys = self._partitions.keys(ResultRow.column_of(found, "partition"))
         words = self.binding.compiled.output_words
         rows = ResultRows(found, words, keys, self._attributes.values)
@@ -601,7 +557,7 @@ class Stream:
         return replace(rows, rows=found[holds], keys=kept), left_out
 
     def _judge(self, judged: Judged, passing: ResultRows) -> NDArray[np.bool_]:
-        """Which of the matches that WHERE lets pass are given."""
+        """Which of the matches that fulfil WHERE are given."""
         return self.detector.judge(*judged.rows(passing))
 
     def _concat(self, results: list[pl.DataFrame]) -> pl.DataFrame:

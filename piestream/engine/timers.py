@@ -63,7 +63,7 @@ class DeadlineQueue(Copied):
         self._n_groups = 0  # groups of one deadline are not compared any further
 
     def await_deadlines(self, partitions: Words, deadlines: NDArray[np.uint64]) -> None:
-        """These are the deadlines of these partitions now."""
+        """Set the deadlines of these partitions."""
         if self._queues:
             self._queue(partitions, deadlines)
         else:

@@ -27,7 +27,7 @@ STREAM = "stream"
 START = "start"
 END = "end"
 ID = "id"
-#: When a row becomes known, as its stream says it.
+#: When a row becomes known, by its stream's own columns.
 _KNOWN = "known"
 #: Rows with one number are of one interval; where an ID says which are, it is NULL.
 NUMBER = "number"
@@ -253,7 +253,7 @@ class CombinedProjection(Projection):
 
     @property
     def tie_columns(self) -> list[pl.Expr]:
-        """What two events of one stream have in common that tie; rows of intervals never do."""
+        """The columns in which two events of one stream are equal that tie; rows of intervals never tie."""
         ready = [n for n, part in enumerate(self.binding.parts) if part.source.is_ready_made]
         apart = pl.when(pl.col(STREAM).is_in(ready)).then(pl.int_range(pl.len())).otherwise(-1)
         return [*map(pl.col, self.tie_names), apart.alias("apart")]
@@ -265,7 +265,7 @@ class CombinedProjection(Projection):
 
     @property
     def sequence_columns(self) -> list[str]:
-        """What orders events of one time, if any stream says it."""
+        """The columns that order events of one time, if a stream has any."""
         return [SEQUENCE] if SEQUENCE in self.schema else []
 
     @property

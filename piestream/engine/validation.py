@@ -1,6 +1,6 @@
-"""What a stored state must be like before anything works on it.
+"""Checks of a stored state, before anything works on it.
 
-The checksum of a snapshot tells damage by chance; these checks tell the rest. Each raises StateError.
+The checksum of a snapshot detects accidental damage; these checks detect all other. Each raises StateError.
 """
 
 from __future__ import annotations

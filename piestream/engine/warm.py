@@ -70,7 +70,7 @@ def warm() -> Warmed:
 
 
 def _compiled() -> int:
-    """How many loops this process has compiled."""
+    """The number of loops that this process has compiled."""
     if INTERPRETED:
         return 0
     from piestream.compiled.compiler import announcement

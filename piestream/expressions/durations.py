@@ -78,8 +78,14 @@ class Duration:
         unit = next(u for u in reversed(NANOSECONDS) if self.amount % NANOSECONDS[u] == 0)
         return f"{self.amount // NANOSECONDS[unit]} {unit}"
 
-    def ticks(self, nanoseconds_per_tick: int | None, what: str, needs_unit: bool = False) -> int:
-        """The duration as a count of ticks of a time column.
+    def ticks(
+        self,
+        nanoseconds_per_tick: int | None,
+        what: str,
+        needs_unit: bool = False,
+        time: str | None = None,
+    ) -> int:
+        """The duration as a count of ticks of a time column, which ``time`` names.
 
         ``nanoseconds_per_tick`` is None for an integer column whose unit was not declared. Where
         the column holds dates or timestamps, ``needs_unit``: nobody counts their ticks, and only 0
@@ -99,7 +105,7 @@ class Duration:
                         None,
                         f"{what} is {self}, but the time column is an integer column "
                         "whose unit was not declared",
-                        "declare the unit of a tick with `ORDER BY ts UNIT s`, "
+                        f"declare the unit of a tick with `ORDER BY {time or 'ts'} UNIT s`, "
                         "or write a bare number of ticks",
                     ),
                 )

@@ -20,7 +20,8 @@ from piestream.expressions.backends.spark import spark_sql
 from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, located
 from piestream.expressions.limits import TOO_DEEP, TOO_LARGE, is_too_large
-from piestream.expressions.parse import Names, canonical_fault, read_predicate
+from piestream.expressions.parse import canonical_fault, read_predicate
+from piestream.expressions.reading import Names
 from piestream.expressions.satisfiability import is_never_true
 from piestream.expressions.syntax import Literal, Node, children, columns_of, reads_the_past
 from piestream.expressions.tokens import Token

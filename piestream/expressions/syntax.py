@@ -72,10 +72,11 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the event."""
+    """A column of the event; ``is_quoted`` if its name is written in double quotes."""
 
     name: str
     span: Span = field(default=_NO_SPAN, compare=False)
+    is_quoted: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,6 @@ from piestream.expressions.canonical import canonical_text
 from piestream.expressions.casts import CAST_HINTS, CAST_TYPES, CASTABLE
 from piestream.expressions.coercion import (
     as_number,
-    column_in,
-    common_type,
     constant,
     type_of,
     with_type,
@@ -23,8 +21,8 @@ from piestream.expressions.functions import FUNCTIONS, Function
 from piestream.expressions.functions.record import Operand, WholeNumber
 from piestream.expressions.like import like_parts
 from piestream.expressions.limits import TOO_LARGE, is_too_large
+from piestream.expressions.operands import Operands
 from piestream.expressions.syntax import ArithmeticOperator, ComparisonOperator, Form
-from piestream.expressions.tokens import quoted
 from piestream.expressions.typed import (
     And,
     Arithmetic,
@@ -52,8 +50,6 @@ from piestream.expressions.types import (
     FLOAT,
     INT,
     NUMBER,
-    NUMERIC,
-    STRING,
     WIDE,
     Kind,
     Type,
@@ -102,80 +98,15 @@ def lowered_value(
     return expression, lowering.diagnostics
 
 
-class _Lowering:
+class _Lowering(Operands):
     """One walk over the tree as written; diagnostics are collected on the way."""
 
     def __init__(
         self, schema: Mapping[str, Any] | None, clause: str | None, ticks: TicksOf | None
     ) -> None:
-        self.schema = schema
+        super().__init__(schema, clause)
         self.ticks = ticks
-        self.clause = clause  # that is about matches, not about events
-        self.diagnostics: list[Diagnostic] = []
         self.found: dict[int, Expression] = {}  # by the identity of a node of the tree
-
-    def fault(self, node: syntax.Node, message: str, hint: str | None = None) -> Const:
-        self.diagnostics.append(Diagnostic(node.span, message, hint))
-        return Const(None, Type(Kind.UNKNOWN))
-
-    # Operands
-
-    def require(
-        self, expression: Expression, type: Type, node: syntax.Node, message: str
-    ) -> Expression:
-        """The operand as the type, if it has it, could have it, or is NULL; else a fault."""
-        kind = expression.type.kind
-        if kind is type.kind or (self.diagnostics and kind is Kind.UNKNOWN):
-            return expression
-        if kind is Kind.NULL:
-            return Const(None, type)
-        if kind is Kind.UNKNOWN:
-            return with_type(expression, type)
-        if type.kind in NUMERIC and kind in NUMERIC:
-            return as_number(expression, type)
-        hint = f"this is {kind.value}"
-        if message.startswith("||"):
-            hint = "|| joins texts; conditions are joined by OR"
-        elif (column := column_in(expression)) is not None:
-            named = "the column " if self.clause is None else ""
-            hint = f"{named}{column.name} holds {kind.value}"
-        return self.fault(node, message, hint)
-
-    def number(self, node: syntax.Node, what: str) -> Expression:
-        expression = self.lower(node)
-        if expression.type.kind in NUMERIC:
-            return expression
-        type = NUMBER if self.schema is None else FLOAT
-        return self.require(expression, type, node, f"{what} needs a number")
-
-    def text(self, node: syntax.Node, what: str) -> Expression:
-        return self.require(self.lower(node), STRING, node, f"{what} needs a string")
-
-    def truth(self, node: syntax.Node, what: str) -> Expression:
-        message = f"{what} needs something true or false"
-        return self.require(self.lower(node), BOOL, node, message)
-
-    def alike(self, nodes: Sequence[syntax.Node], what: str) -> list[Expression]:
-        """Operands of one type."""
-        operands = [self.lower(n) for n in nodes]
-        self._check_lengths(operands, nodes, what)
-        expressions, diagnostic = common_type(operands, nodes, what)
-        if diagnostic is not None:
-            self.diagnostics.append(self._named(diagnostic, operands))
-        return expressions
-
-    def _named(self, diagnostic: Diagnostic, operands: Sequence[Expression]) -> Diagnostic:
-        """A fault of a condition on a match, which has no columns: their names are their texts."""
-        hint = diagnostic.hint
-        if hint is None or self.clause is None:
-            return diagnostic
-        for operand in operands:
-            if isinstance(operand, Field):
-                hint = hint.replace(f"the column {operand.name}", operand.name)
-                hint = hint.replace(quoted(operand.name), operand.name)
-        return replace(diagnostic, hint=hint)
-
-    # Nodes
 
     def lower(self, node: syntax.Node) -> Expression:
         """The typed form of a node. What is compared twice is lowered once, and shared."""
@@ -284,6 +215,10 @@ class _Lowering:
             listing = f"the columns are {columns}; a text stands in single quotes"
             if not self.schema:
                 listing = "the input has no columns at all"
+            if node.is_quoted:
+                text = canonical_text(syntax.Literal(name))
+                listing = f"a text stands in single quotes: {text}; double quotes are for names"
+                hint = None if hint is None else f"{hint} {listing}"
             return self.fault(node, f"there is no column {name}", hint or listing)
         type = type_of_dtype(self.schema[name])
         if type is None and self.clause is not None:
@@ -302,7 +237,7 @@ class _Lowering:
             if all(one.type.kind in (Kind.DATE, Kind.DATETIME) for one in times):
                 since, until = (Convert(one, _LENGTH) for one in times)
                 return Arithmetic("-", since, until, _LENGTH)
-        if operator in "+-" and (moment := self._moment_in(left, right)) is not None:
+        if operator in "+-" and (moment := self.moment_in(left, right)) is not None:
             what = f"{moment.type.kind.value} is no number to add to or to subtract from"
             hint = _HINTS_OF_TIMES.get(self.clause or "", _HINT_OF_TIMES)
             span = left.span.joined(right.span)
@@ -338,61 +273,23 @@ class _Lowering:
         """Whether a calculation gives a length of time."""
         left, right = (operand.type.is_length for operand in operands)
         if operator not in ("*", "/"):
-            self._check_lengths(operands, nodes, operator)
+            self.check_lengths(operands, nodes, operator)
             return left or right
         if right and left is (operator == "*"):
             message = f"{operator} gives no length of time here"
             self.fault(nodes[1], message, "a length can be multiplied or divided by a number")
         return left is not right
 
-    def _check_lengths(
-        self, operands: Sequence[Expression], nodes: Sequence[syntax.Node], what: str
-    ) -> None:
-        """Refuse numbers without a unit beside lengths of time; 0 means the same in every unit."""
-        if not any(operand.type.is_length for operand in operands):
-            return
-        for operand, node in zip(operands, nodes, strict=True):
-            is_zero = isinstance(operand, Const) and operand.value in (None, 0)
-            if operand.type.is_length or is_zero or operand.type.kind not in NUMERIC:
-                continue
-            self.fault(
-                node,
-                f"{what} cannot mix a length of time and a number without a unit",
-                _hint_of_number(node, nodes),
-            )
-
-    def _moment_in(self, *nodes: syntax.Node) -> Expression | None:
-        """The first operand that is a date or timestamp."""
-        times = (Kind.DATE, Kind.DATETIME)
-        operands = (self.lower(node) for node in nodes)
-        return next((operand for operand in operands if operand.type.kind in times), None)
-
-    def _check_category(self, operands: Sequence[Expression], nodes: Sequence[syntax.Node]) -> None:
-        """Report texts that no value of an Enum column beside them can be."""
-        columns = (field for e in operands if (field := column_in(e)) is not None)
-        column = next((field for field in columns if field.type.stored == "Enum"), None)
-        if column is None or self.schema is None:
-            return
-        categories = list(self.schema[column.name].categories)
-        for operand, node in zip(operands, nodes, strict=True):
-            value = operand.value if isinstance(operand, Const) else None
-            if not isinstance(value, str) or value in categories:
-                continue
-            listed = ", ".join(repr(category) for category in categories[:20])
-            hint = f"they are {listed}" + (", ..." if len(categories) > 20 else "")
-            message = f"{value!r} is none of the values that the column {column.name} can have"
-            self.fault(node, message, did_you_mean(value, categories) or hint)
-
     def _comparison(
         self, operator: ComparisonOperator, left: syntax.Node, right: syntax.Node
     ) -> Expression:
         a, b = self.alike([left, right], operator)
-        self._check_category([a, b], [left, right])
+        self.check_category([a, b], [left, right])
         return Comparison(operator, a, b)
 
     def _one_of(self, value: syntax.Node, members: tuple[syntax.Node, ...]) -> Expression:
         operand, *listed = self.alike([value, *members], "IN")
-        self._check_category([operand, *listed], [value, *members])
+        self.check_category([operand, *listed], [value, *members])
         constants = [e.value for e in listed if isinstance(e, Const) and e.value is not None]
         others = [e for e in listed if not isinstance(e, Const)]
         found: list[Expression] = []
@@ -452,8 +349,6 @@ class _Lowering:
                 return Case(((equal, Const(None, value.type)),), value, value.type)
             case _:
                 assert_never(form)
-
-    # Functions
 
     def _call(self, function: Function, arguments: tuple[syntax.Node, ...]) -> Expression:
         takes = list(function.takes)
@@ -531,19 +426,6 @@ _HINTS_OF_TIMES = {
     "MEASURES": "of two times the difference can be given: LAST(B.ts) - FIRST(A.ts) AS lag",
     "a condition of DEFINE": "a difference of two times is a length: B.ts - A.ts <= 5 s",
 }
-
-
-def _hint_of_number(node: syntax.Node, nodes: Sequence[syntax.Node]) -> str:
-    """What to write where a number stands beside lengths of time, of which some are written out."""
-    if isinstance(node, syntax.Literal):
-        return f"write {node.value} s, {node.value} min, {node.value} h or {node.value} d"
-    written = [n.name.split() for n in nodes if isinstance(n, syntax.Column)]
-    lengths = [number for number, *unit in written if number.isdecimal() and unit]
-    if lengths:
-        return (
-            f"this is a number, and no difference of dates or timestamps: write {lengths[0]} alone"
-        )
-    return "a difference of times is compared with a length such as 5 s, or with another one"
 
 
 def _call(name: str, *operands: Expression) -> Call:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from piestream.expressions.canonical import canonical_text
 from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, located
 from piestream.expressions.limits import TOO_DEEP, TOO_LARGE, is_too_large
-from piestream.expressions.parse import Names, read_predicate
+from piestream.expressions.parse import read_predicate
+from piestream.expressions.reading import Names
 from piestream.expressions.syntax import Column, Node, children, columns_of
 from piestream.expressions.tokens import Token
 from piestream.expressions.typecheck import lowered_value

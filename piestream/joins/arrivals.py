@@ -1,9 +1,10 @@
-"""What rows say at one event: intervals that begin, end or are known whole, and the pairs it decides.
+"""Rows of intervals at one event: they begin intervals, end them, or give whole ones, and decide pairs.
 
-First what began before the window is forgotten, then the rows that end an interval are applied, then
-pairs are found: of the ends that pass, of the runs that start, and of each interval that becomes
-known, which then joins its symbol's orders. So each pair is found from one side. They lie in the ring
-of their constraint, and are inserted one by one as the queue is drained.
+First the intervals that began before the window are dropped. Then the rows that end an interval are
+applied. Then pairs are found: for the ends that pass, for the runs that start, and for each interval
+that becomes known, which is inserted into its symbol's orders after that. So each pair is found from
+one side only. Found pairs lie in the ring of their constraint, and are inserted into the index one by
+one as the queue is drained.
 """
 
 from __future__ import annotations
@@ -11,294 +12,28 @@ from __future__ import annotations
 from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
 from piestream.compiled.records import Array, Rows, Words, kernel
-from piestream.intervals.aggregates import Columns, add_rows, clear_cell
-from piestream.intervals.ticks import lasts, minus, plus
-from piestream.joins.boxes import ahead, box_in, box_of_times, least_start
-from piestream.joins.closing import open_row_before
+from piestream.intervals.aggregates import Columns
+from piestream.intervals.ticks import lasts, plus
+from piestream.joins.boxes import box_in, least_start
 from piestream.joins.distances import judge_again, next_due, next_reached
-from piestream.joins.keys import drop_keys, index_interval, index_keys
-from piestream.joins.listed import chain_again, drop_pairs, expire_pairs, is_held, lists_of
+from piestream.joins.keys import drop_keys
+from piestream.joins.listed import is_held, lists_of
 from piestream.joins.orders import BY_END, BY_START
 from piestream.joins.partition import Partition
-from piestream.joins.partners import find_arrived, find_passed, followed_end
+from piestream.joins.partners import find_arrived, find_passed
 from piestream.joins.range_bounds import begin_given, take_bounds
-from piestream.joins.records import Program, Symbol, Validity
-from piestream.joins.result_rows import Closing
-from piestream.joins.rings import grow_ring
+from piestream.joins.records import Program, Validity
+from piestream.joins.row_expiry import expire_rows, with_room_for_pairs, with_room_for_rows
+from piestream.joins.row_intervals import (
+    begin_row,
+    close_rows,
+    duration_is_allowed,
+    end_row,
+    name_followed,
+)
 from piestream.joins.scratch import ItemKind, KnownRow, Scratch
-from piestream.joins.state_records import NO_MATCH, UNBOUNDED, Held, Pair, RowSlot
+from piestream.joins.state_records import NO_MATCH, Held, RowSlot
 from piestream.joins.uncertain import find_uncertain
-
-_PAIR_WORDS = Pair.size
-
-
-# -- forgetting ------------------------------------------------------------------------------------
-@kernel
-def _forget(partition: Partition, s: int, slot_id: int) -> None:
-    """Take an interval out of its symbol's orders."""
-    symbol = partition.program.symbols[s]
-    by_start = partition.order(s, BY_START)
-    slot = by_start.slot(slot_id)
-    by_start.remove(slot_id)
-    partition.order(s, BY_END).remove(slot_id)
-    slot.held = Held.FORGOTTEN
-    if symbol.gone_until != NONE:
-        end = slot[partition.program.end_instant]
-        partition[symbol.gone_until] = max(partition[symbol.gone_until], end)
-
-
-@kernel
-def _is_waited_for(symbol: Symbol, slot: RowSlot, now: int) -> bool:
-    """Whether the end of an interval matters though it can be in no match to come."""
-    if slot.end < now:
-        return False
-    if symbol.gone_until != NONE:
-        return True
-    return symbol.waiting_list != NONE and slot[symbol.waiting_list] != NONE
-
-
-@kernel
-def expire_rows(partition: Partition, s: int, floor: int, now: int) -> int:
-    """Forget a symbol's intervals that are not kept at a floor; gives how many are.
-
-    Those whose end is still waited for retire: they are left in the order by start.
-    """
-    symbol = partition.program.symbols[s]
-    header = partition.rows_of(s)
-    ring = partition.ring(s)
-    by_start = partition.order(s, BY_START)
-    floor = minus(floor, symbol.kept)
-    latest_end = now - 1
-    if symbol.kept_from:  # then all that is not kept has ended
-        latest_end = minus(floor, 1)
-        header.floor = max(header.floor, floor)
-    elif header.floor < floor:
-        began = box_of_times(by_start, header.floor, floor - 1)
-        slot_id = began.following(NONE)[0]
-        while slot_id != NONE:
-            following = began.following(slot_id)[0]
-            slot = by_start.slot(slot_id)
-            if _is_waited_for(symbol, slot, now):
-                partition.order(s, BY_END).remove(slot_id)
-                slot.held = Held.RETIRED
-                by_start.refresh(slot_id)
-            else:
-                _forget(partition, s, slot_id)
-            slot_id = following
-        header.floor = floor
-    slot_id = NONE
-    ended = box_in(by_start, NO_MATCH, minus(floor, 1), NO_MATCH, latest_end, NO_MATCH)
-    if partition.program.is_sequenced:
-        ended = box_of_times(by_start, NO_MATCH, minus(floor, 1))
-    if floor > NO_MATCH:
-        slot_id = ended.following(NONE)[0]
-    while slot_id != NONE:
-        following = ended.following(slot_id)[0]
-        if by_start.slot(slot_id).end <= latest_end:
-            _forget(partition, s, slot_id)
-        slot_id = following
-    head = ring.head
-    while head < ring.tail and by_start.slot(head).held == Held.FORGOTTEN:
-        head += 1
-    ring.head = head
-    return ring.tail - head
-
-
-@kernel
-def _make_room(partition: Partition, s: int) -> None:
-    """Give the oldest slots of a full ring to intervals to come, if they are retired or forgotten."""
-    ring = partition.ring(s)
-    by_start = partition.order(s, BY_START)
-    moved = 0
-    while ring.tail - ring.head == ring.capacity and moved < ring.capacity:
-        slot = by_start.slot(ring.head)
-        if slot.held == Held.RETIRED:  # the place of the id behind the last one is the same
-            by_start.rename(ring.head, ring.tail)
-            partition.order(s, BY_END).rename(ring.head, ring.tail)
-            ring.tail += 1
-            moved += 1
-        elif slot.held != Held.FORGOTTEN:
-            return
-        ring.head += 1
-
-
-@kernel
-def _with_room_for_rows(place: Words, program: Program, pool_array: Array, s: int) -> Array:
-    """The pool with a free slot for an interval of a symbol."""
-    partition = Partition(place, program, pointer(pool_array))
-    header = partition.rings[s]
-    if header.capacity and header.tail - header.head == header.capacity:
-        _make_room(partition, s)
-    if header.tail - header.head == header.capacity:
-        pool_array = grow_ring(header, pool_array, program.symbols[s].width)
-        index_keys(Partition(place, program, pointer(pool_array)), s)
-    return pool_array
-
-
-@kernel
-def _with_room_for_pairs(
-    place: Words, program: Program, pool_array: Array, scratch: Scratch, c: int, s: int
-) -> Array:
-    """The pool with room for pairs of one interval with all those of symbol ``s``."""
-    partition = Partition(place, program, pointer(pool_array))
-    constraint = program.constraints[c]
-    others = partition.rings[s]
-    header = partition.rings[constraint.listed]
-    most = others.tail - others.head
-    if header.tail - header.head + most <= header.capacity:
-        return pool_array
-    inserted = scratch.tails[constraint.listed]
-    expire_pairs(partition, constraint, inserted, scratch.floor)
-    if header.tail - header.head + most <= header.capacity:
-        return pool_array
-    while header.tail - header.head + most > header.capacity:
-        pool_array = grow_ring(header, pool_array, _PAIR_WORDS)
-    if constraint.checked:
-        chain_again(Partition(place, program, pointer(pool_array)), constraint, inserted)
-    return pool_array
-
-
-# -- intervals -------------------------------------------------------------------------------------
-@kernel
-def _duration_is_allowed(symbol: Symbol, slot: RowSlot) -> bool:
-    """Whether an interval whose end is known fulfils its duration constraint."""
-    if symbol.at_least != NONE and not lasts(slot.start, slot.end, symbol.at_least):
-        return False
-    at_most = symbol.at_most
-    if at_most == NONE or not lasts(slot.start, slot.end, at_most):
-        return True
-    return slot.end - slot.start == at_most
-
-
-@kernel
-def _refuse(partition: Partition, s: int, slot_id: int) -> None:
-    """Leave out an interval whose duration is not allowed; it may still stand between others."""
-    if partition.program.symbols[s].gone_until == NONE:
-        _forget(partition, s, slot_id)
-        return
-    partition.order(s, BY_END).remove(slot_id)
-    by_start = partition.order(s, BY_START)
-    by_start.slot(slot_id).held = Held.REFUSED
-    by_start.refresh(slot_id)
-
-
-@kernel
-def _end_open_row(partition: Partition, scratch: Scratch, s: int, slot_id: int) -> None:
-    """End an interval now of which only the start was known."""
-    by_start = partition.order(s, BY_START)
-    slot = by_start.slot(slot_id)
-    by_start.remove(slot_id)
-    slot.end = scratch.time - (scratch.closing != Closing.NO)  # as it is shown
-    is_allowed = _duration_is_allowed(partition.program.symbols[s], slot)
-    slot.end = scratch.time
-    slot[partition.program.end_instant] = scratch.now
-    by_start.insert(slot_id)
-    scratch.passed |= 1 << s
-    if slot.held != Held.RETIRED and not is_allowed:
-        drop_pairs(partition, s, slot_id, scratch.floor)
-        _refuse(partition, s, slot_id)
-    else:
-        partition.order(s, BY_END).insert(slot_id)
-
-
-@kernel
-def _pass_known_end(partition: Partition, scratch: Scratch, s: int, slot_id: int) -> None:
-    """Let an end that was known before pass now; as an instant, it is known since now."""
-    by_start, by_end = partition.order(s, BY_START), partition.order(s, BY_END)
-    slot = by_start.slot(slot_id)
-    is_in_end = slot.orders[BY_END].count != 0 or slot.held == Held.RETIRED
-    if partition.program.is_sequenced:
-        by_start.remove(slot_id)
-        by_end.remove(slot_id)
-        slot[partition.program.end_instant] = scratch.now
-        by_start.insert(slot_id)
-    if is_in_end and not slot.orders[BY_END].count:
-        by_end.insert(slot_id)
-    scratch.passed |= 1 << s
-
-
-@kernel
-def _end_row(partition: Partition, scratch: Scratch, s: int, row: KnownRow) -> bool:
-    """Apply a row to the interval whose end it tells, or whose known end passes; False: to none."""
-    by_start = partition.order(s, BY_START)
-    slot_id = by_start.find(row.start_instant, OPEN, row.number)
-    if slot_id != NONE:
-        _end_open_row(partition, scratch, s, slot_id)
-        return True
-    end = ahead(row.end) if partition.program.is_sequenced else row.end
-    slot_id = by_start.find(row.start_instant, end, row.number)
-    if slot_id == NONE:
-        return False
-    _pass_known_end(partition, scratch, s, slot_id)
-    return True
-
-
-@kernel
-def _close_rows(partition: Partition, scratch: Scratch) -> None:
-    """End what is open because the input ends: all of it that began before what is shown."""
-    limit = scratch.time - 1
-    if partition.program.is_sequenced:
-        limit = partition.last_instant() if scratch.closing == Closing.LAST_EVENT else OPEN
-    rest = partition.program.rows
-    while rest:
-        s = trailing_zeros(rest)
-        rest &= rest - 1
-        while True:
-            slot_id = open_row_before(partition, s, limit)
-            if slot_id == NONE:
-                break
-            _end_open_row(partition, scratch, s, slot_id)
-
-
-@kernel
-def _begin_row(
-    partition: Partition, columns: Columns, column_row: int, s: int, row: KnownRow
-) -> int:
-    """Put the interval of a row into a slot; there must be one."""
-    program = partition.program
-    symbol = program.symbols[s]
-    ring = partition.ring(s)
-    slot_id = ring.tail
-    ring.tail += 1
-    slot = RowSlot(ring.slot(slot_id))
-    for word in range(symbol.buckets):
-        slot[word] = NONE
-    slot.start = row.start
-    slot.end = row.end
-    slot[program.start_instant] = row.start_instant
-    slot[program.end_instant] = row.end_instant
-    slot.number = row.number
-    slot.held = Held.PENDING
-    slot.announced = row.end != OPEN and row.end > row.time
-    if symbol.known != NONE:
-        slot[symbol.known] = row.time
-    for order in range(2):
-        slot.orders[order].count = 0
-    for word in range(symbol.bound, symbol.range_bound_end):
-        slot[word] = NO_MATCH
-    slot.match_bound = NO_MATCH if symbol.bound < symbol.bound_end else UNBOUNDED
-    ring.clear_candidate(slot_id)
-    for number in range(symbol.cell, symbol.cell_end):
-        cell = program.cells[number]
-        words = at_word(slot, cell.word)
-        clear_cell(cell, words)
-        add_rows(cell, words, columns, column_row, column_row + 1)
-    index_interval(partition, s, slot_id)
-    return slot_id
-
-
-@kernel
-def _name_followed(partition: Partition, scratch: Scratch, s: int, slot_id: int) -> None:
-    """Note which ends an interval that becomes known follows, where RELATION tells it."""
-    program = partition.program
-    symbol = program.symbols[s]
-    for number in range(symbol.incident, symbol.incident_end):
-        incident = program.incidents[number]
-        constraint = program.constraints[incident.constraint]
-        if constraint.naming and constraint.automaton == NONE:
-            slot = partition.ring(s).slot(slot_id)
-            end = followed_end(partition, scratch, constraint, incident.side, slot_id)
-            slot[constraint.sides[incident.side].predecessor] = end
 
 
 @kernel
@@ -306,7 +41,7 @@ def _find(
     place: Words, program: Program, pool_array: Array, scratch: Scratch, s: int, slot_id: int,
     passed: bool,
 ) -> Array:  # fmt: skip
-    """Find the pairs that an endpoint of an interval decides; gives the pool."""
+    """Find the pairs that are decided by an endpoint of an interval; returns the pool."""
     symbol = program.symbols[s]
     for number in range(symbol.incident, symbol.incident_end):
         incident = program.incidents[number]
@@ -315,13 +50,13 @@ def _find(
         if constraint.listed == NONE:
             continue
         other = constraint.symbols[1 - incident.side]
-        pool_array = _with_room_for_pairs(place, program, pool_array, scratch, c, other)
+        pool_array = with_room_for_pairs(place, program, pool_array, scratch, c, other)
         partition = Partition(place, program, pointer(pool_array))
         if passed and constraint.distance < constraint.distance_end:
             scratch.visits += judge_again(
                 partition, constraint, incident.side, slot_id, scratch.time, scratch.floor
             )
-            pool_array = _with_room_for_pairs(place, program, pool_array, scratch, c, other)
+            pool_array = with_room_for_pairs(place, program, pool_array, scratch, c, other)
             partition = Partition(place, program, pointer(pool_array))
         if constraint.uncertain:
             scratch.visits += find_uncertain(
@@ -336,7 +71,7 @@ def _find(
 
 @kernel
 def _find_of_passing(place: Words, program: Program, pool_array: Array, scratch: Scratch) -> Array:
-    """Find the pairs that the ends of rows' intervals decide which pass now."""
+    """Find the pairs that are decided by ends, given by rows, that pass now."""
     rest = scratch.passed
     now = scratch.now
     while rest:
@@ -363,14 +98,14 @@ def _find_of_passing(place: Words, program: Program, pool_array: Array, scratch:
 def _find_of_runs(
     place: Words, program: Program, pool_array: Array, scratch: Scratch, symbols: int, passed: bool
 ) -> Array:
-    """Find the listed pairs of the runs of symbols (as bits) that end or start now, or go on."""
+    """Find the listed pairs of runs that end, start or go on now; the symbols are bits."""
     while symbols:
         s = trailing_zeros(symbols)
         symbols &= symbols - 1
         partition = Partition(place, program, pointer(pool_array))
         slot_id = partition.rings[s].tail - 1
         if not passed:
-            _name_followed(partition, scratch, s, slot_id)
+            name_followed(partition, scratch, s, slot_id)
             begin_given(partition, s)
         symbol = program.symbols[s]
         slot = partition.ring(s).slot(slot_id)
@@ -381,7 +116,7 @@ def _find_of_runs(
 
 @kernel
 def _find_reached(place: Words, program: Program, pool_array: Array, scratch: Scratch) -> Array:
-    """Look again at the pairs of which a distance has become certain as time went on."""
+    """Judge the pending pairs of which a distance has become certain because time passed."""
     for c in range(program.n_constraints):
         constraint = program.constraints[c]
         for number in range(constraint.distance, constraint.distance_end):
@@ -397,7 +132,7 @@ def _find_reached(place: Words, program: Program, pool_array: Array, scratch: Sc
                 if lists_of(partition, constraint, side, slot_id).pending == NONE:
                     continue
                 other = constraint.symbols[1 - side]
-                pool_array = _with_room_for_pairs(place, program, pool_array, scratch, c, other)
+                pool_array = with_room_for_pairs(place, program, pool_array, scratch, c, other)
                 partition = Partition(place, program, pointer(pool_array))
                 scratch.visits += judge_again(
                     partition, constraint, side, slot_id, scratch.time, scratch.floor
@@ -410,13 +145,13 @@ def _arrive(
     place: Words, program: Program, pool_array: Array, scratch: Scratch, columns: Columns,
     number: int, s: int, row: KnownRow,
 ) -> Array:  # fmt: skip
-    """Let an interval become known by the row of this number, with the pairs that this decides."""
+    """Insert the interval of the row with this number, and find the pairs that it decides."""
     symbol = program.symbols[s]
-    pool_array = _with_room_for_rows(place, program, pool_array, s)
+    pool_array = with_room_for_rows(place, program, pool_array, s)
     partition = Partition(place, program, pointer(pool_array))
-    slot_id = _begin_row(partition, columns, scratch.first_column + number, s, row)
+    slot_id = begin_row(partition, columns, scratch.first_column + number, s, row)
     slot = RowSlot(partition.ring(s).slot(slot_id))
-    if slot.end != OPEN and not _duration_is_allowed(symbol, slot):
+    if slot.end != OPEN and not duration_is_allowed(symbol, slot):
         if symbol.gone_until == NONE:
             drop_keys(partition, s, slot_id)
             partition.rings[s].tail = slot_id
@@ -424,7 +159,7 @@ def _arrive(
         slot.held = Held.REFUSED
     else:
         take_bounds(partition, s, slot_id)
-        _name_followed(partition, scratch, s, slot_id)
+        name_followed(partition, scratch, s, slot_id)
         pool_array = _find(place, program, pool_array, scratch, s, slot_id, False)
         partition = Partition(place, program, pointer(pool_array))
         if slot_in(partition, s, slot_id).end != OPEN:
@@ -441,7 +176,6 @@ def slot_in(partition: Partition, s: int, slot_id: int) -> RowSlot:
     return RowSlot(partition.ring(s).slot(slot_id))
 
 
-# -- one event -------------------------------------------------------------------------------------
 @kernel
 def _reach_lengths(partition: Partition, scratch: Scratch, time: int) -> None:
     """Queue the symbols of which open intervals reach their minimum length; note the next time."""
@@ -473,7 +207,7 @@ def _reach_lengths(partition: Partition, scratch: Scratch, time: int) -> None:
 
 @kernel
 def _enqueue_many(partition: Partition, scratch: Scratch) -> None:
-    """Queue what many intervals of rows became or decided: arrivals, then ends, then pairs."""
+    """Queue the intervals that rows changed, and the pairs: first arrivals, then ends, then pairs."""
     program = partition.program
     tails = scratch.tails
     rest = program.rows
@@ -539,10 +273,10 @@ def apply_rows(
             while taken:
                 s = trailing_zeros(taken)
                 taken &= taken - 1
-                if _end_row(partition, scratch, s, row):
+                if end_row(partition, scratch, s, row):
                     row.symbols &= ~(1 << s)
     if scratch.closing:
-        _close_rows(partition, scratch)
+        close_rows(partition, scratch)
         if program.progress_at != NONE:
             partition.progress().closed = partition.last_time
     scratch.changed = kept | scratch.resumed

@@ -1,4 +1,4 @@
-"""The intervals of an order of which both endpoints lie in ranges: as many steps as there are of them."""
+"""Range search over an order: the intervals with both endpoints in ranges, in steps linear in the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIRST_AHEAD = 1 << 62
 
 
 class _Came(IntEnum):
-    """From where a walk through a tree has come to a node."""
+    """From which neighbour a walk through the tree reached a node."""
 
     FROM_ABOVE = 0
     FROM_LEFT = 1
@@ -36,7 +36,7 @@ class Box(Order):
 
     @method
     def may_hold(self, slot_id: int) -> bool:
-        """Whether a subtree may have one, as far as its summary says."""
+        """Whether the summary of a subtree allows such an interval in it."""
         if slot_id == NONE:
             return False
         node = self.node(slot_id)
@@ -44,7 +44,7 @@ class Box(Order):
 
     @method
     def holds(self, slot: RowSlot) -> bool:
-        """Whether an interval is one."""
+        """Whether an interval lies in the box."""
         if not self.first <= slot[self.at + self.by] <= self.last:
             return False
         if not self.low <= slot[self.at + 1 - self.by] <= self.high:

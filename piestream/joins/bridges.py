@@ -54,7 +54,7 @@ def held_before(partition: Partition) -> int:
 
 @kernel
 def _copy_cells(partition: Partition, s: int, resumes: bool) -> None:
-    """Let the cells that go on begin as those of the interval, or these take over what they have."""
+    """Copy the interval's aggregates to the cells that also count the interruption, or back."""
     program = partition.program
     symbol = program.symbols[s]
     if symbol.cell == symbol.cell_end:

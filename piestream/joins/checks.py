@@ -39,7 +39,7 @@ def _is_listed_pair(
 def _fits(
     partition: Partition, target: int, checked: int, slot: Slot, slot_id: int, bound: Rows[Bound]
 ) -> bool:
-    """Whether a candidate fits symbols (as bits) that are bound: so cycles close."""
+    """Whether a candidate is a pair with the bound symbols (as bits) whose constraints close a cycle."""
     program = partition.program
     first = target * program.n_symbols
     while checked:
@@ -92,7 +92,7 @@ def _has_equal_keys(
 def passes(
     partition: Partition, join: Join, step: Step, slot: Slot, slot_id: int, bound: Rows[Bound]
 ) -> bool:
-    """Whether a candidate fulfils what the step checks of it."""
+    """Whether a candidate passes all checks of the step."""
     if step.checked and not _fits(partition, join.target, step.checked, slot, slot_id, bound):
         return False
     return not step.keyed or _has_equal_keys(partition, join, step.keyed, slot, bound)

@@ -26,7 +26,7 @@ def _up_to(columns: Columns, counter: Counter, row: int) -> int:
 
 @kernel
 def note_counts(partition: Partition, scratch: Scratch, columns: Columns, row: int) -> None:
-    """Note how many events there were before the row that is worked on, and up to it.
+    """Note how many events there were before the current row, and how many with it.
 
     Before the end of the input there were all. No interval has its minimum as yet.
     """

@@ -41,7 +41,7 @@ _CERTAIN = int(Judged.CERTAIN)
 
 @kernel
 def _reaches(since: int, time: int, length: int, strictly: bool) -> bool:
-    """Whether a time lies so far behind another one, or further."""
+    """Whether one time is at least so much later than another one."""
     if time < since:
         return False
     if not lasts(since, time, length):
@@ -75,7 +75,7 @@ def _judge_one(distance: Distance, end: int, other: int, now: int, has_equal_tim
 
 @kernel
 def _ceased(partition: Partition, s: int, slot: Slot) -> int:
-    """Where an interval has ended unless it goes on, of which nothing is known; else OPEN."""
+    """The end of an interrupted interval if no run follows in time; OPEN if it is not interrupted."""
     if slot.end == OPEN and partition.program.bridged >> s & 1:
         return BridgedSlot(slot).since
     return OPEN
@@ -137,7 +137,7 @@ def judge_pair(partition: Partition, constraint: Constraint, pair_id: int, now: 
 
 
 class Cut(Record):
-    """What distances leave of the partners of an interval. (What it is lies nowhere.)"""
+    """The range of partners of an interval that distances allow. (It has no words of its own.)"""
 
     first_start: Carried[int]
     last_start: Carried[int]
@@ -146,13 +146,13 @@ class Cut(Record):
 
     @method
     def first_run(self, ring: Ring) -> int:
-        """The first live run that it leaves."""
+        """The first live run in the range."""
         first = ring.first_starting_from(self.first_start)
         return max(first, ring.first_ending_from(self.first_end))
 
     @method
     def last_run(self, ring: Ring) -> int:
-        """The last run that it leaves."""
+        """The last run in the range."""
         last = ring.tail - 1
         if self.last_start != INT64_MAX:
             last = min(last, ring.first_starting_from(self.last_start + 1) - 1)
@@ -163,7 +163,7 @@ class Cut(Record):
 
 @kernel
 def cut_of(partition: Partition, constraint: Constraint, side: int, slot: Slot, now: int) -> Cut:
-    """What distances to an interval on one side leave of its partners: a superset."""
+    """The range of partners that the distances to an interval on one side allow: a superset."""
     first_start = INT64_MIN
     last_start = INT64_MAX
     first_end = INT64_MIN

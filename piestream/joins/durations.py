@@ -1,4 +1,4 @@
-"""How long intervals last, and how many events they have: their ends, and what lasts long enough by now."""
+"""Bounds on durations and numbers of events: of intervals that end, and of open ones that reach a minimum."""
 
 from __future__ import annotations
 

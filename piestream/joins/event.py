@@ -58,7 +58,7 @@ def _enqueue_ranges(
                 # the last that ended before now: not one that is open or ends now
                 item.last = partition.rings[other].tail - 1 - ((mask | kept) >> other & 1)
                 if constraint.listed != NONE:
-                    item.last = 0  # it is asked only whether they are inserted
+                    item.last = 0  # nothing but whether they are inserted is read of it
         if starts and program.all_after >> s & 1:
             scratch.enqueue(ItemKind.START).symbol = s
 

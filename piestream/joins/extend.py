@@ -1,4 +1,4 @@
-"""Extension: from what was just decided to all matches that it completes.
+"""Extension: from an item that was just decided to all matches that it completes.
 
 A seed binds one or two symbols; every step binds one more through a constraint's index and checks
 the constraints that close a cycle. Nothing partial is stored: a cursor a step says where it stands.

@@ -1,4 +1,4 @@
-"""Extension where not all matches are given: of those that can only be given once, to the first.
+"""Extension for ONCE PER, COOLDOWN and NO OVERLAP: of the matches of which one is given, only the first.
 
 Of the matches of one event that have the same intervals of ONCE PER only the first may be given; and
 under COOLDOWN or NO OVERLAP, of all matches of an event. The first is the one that comes first in the
@@ -104,7 +104,7 @@ def _table_of(matches: Matches, program: Program, count: int) -> Array:
 def _may_precede(
     partition: Partition, scratch: Scratch, bound: int, ids: Words, floor: int
 ) -> bool:
-    """Whether a match with what is bound may come before another in the result."""
+    """Whether a match with the intervals bound so far may precede another one in the result."""
     program = partition.program
     for k in range(program.n_symbols):
         s = program.sort_order[k]
@@ -127,7 +127,7 @@ def _may_precede(
 
 
 class _Left(IntEnum):
-    """Why a branch is left, if it is."""
+    """Whether a branch is cut off, and why."""
 
     NO = 0
     GIVEN = 1  # a match with the intervals of ONCE PER was given before
@@ -180,7 +180,7 @@ def _left_out(
 
 @kernel
 def _take(scratch: Scratch, found: Found, room: Words) -> None:
-    """Write down the match that is bound, in place of one that it precedes."""
+    """Write down the bound match, in place of one that it precedes."""
     program = found.program
     for s in range(program.n_symbols):
         room[s] = scratch.bound[s].slot_id

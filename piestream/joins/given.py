@@ -33,7 +33,7 @@ from piestream.joins.state_records import NO_MATCH, GivenMatch, Slot
 
 @kernel
 def identify(partition: Partition, ids: Words, identity: Words) -> None:
-    """Write down what tells the intervals of ONCE PER from others: of each, start and row number."""
+    """Write down the identity of the intervals of ONCE PER: start and row number of each."""
     program = partition.program
     for k in range(program.n_once):
         s = program.once[k]
@@ -208,7 +208,7 @@ def is_spent(partition: Partition, slot: Slot) -> bool:
 
 @kernel
 def spend(partition: Partition, ids: Words) -> None:
-    """Let the run of a match that was given be in no other."""
+    """Bar the run of a match that was given from all others."""
     rest = partition.program.given_once
     while rest:
         s = trailing_zeros(rest)
@@ -219,7 +219,7 @@ def spend(partition: Partition, ids: Words) -> None:
 
 @kernel
 def is_remembered(partition: Partition, now: int) -> bool:
-    """Whether what was given counts for matches of intervals that are not held.
+    """Whether the matches given so far restrict matches of intervals that are not held.
 
     They may begin later, or be held elsewhere (`archives/live_limits.py`).
     """

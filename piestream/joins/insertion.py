@@ -24,7 +24,7 @@ from piestream.joins.state_records import NO_MATCH, Held, Pair, RowSlot, Slot
 
 @kernel
 def _insert_end(partition: Partition, item: Item) -> None:
-    """Keep the best bound of the intervals that ended, for those that will start."""
+    """Raise the best bound of all ended intervals, which intervals that start later will take."""
     program = partition.program
     constraint = program.constraints[item.constraint]
     s = constraint.symbols[item.side]
@@ -118,7 +118,7 @@ def _insert_interval(partition: Partition, scratch: Scratch, item: Item, floor: 
 
 @kernel
 def _validate_row(partition: Partition, scratch: Scratch, s: int, slot_id: int, floor: int) -> int:
-    """Let an interval that came as a row be valid; gives the seed to extend it by, or NONE."""
+    """Make an interval that came as a row valid; returns the seed to extend it by, or NONE."""
     slot = RowSlot(partition.ring(s).slot(slot_id))
     if partition.program.symbols[s].expiry(Slot(slot)) < floor:
         return NONE

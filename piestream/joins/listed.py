@@ -180,7 +180,7 @@ def set_aside(partition: Partition, constraint: Constraint, side: int, pair_id: 
 
 @kernel
 def note_bound(partition: Partition, s: int, slot_id: int, floor: int) -> int:
-    """Let orders and partners know of the bound of an interval with listed constraints.
+    """Propagate the bound of an interval with listed constraints to orders and partners.
 
     Gives how many partners there were to tell; NONE if it is not valid, so that nobody is told.
     """
@@ -198,7 +198,7 @@ def note_bound(partition: Partition, s: int, slot_id: int, floor: int) -> int:
 
 @kernel
 def offer(partition: Partition, s: int, slot_id: int, floor: int) -> int:
-    """Let all partners of an interval know that it can complete a match; gives how many there are."""
+    """Mark an interval as a candidate in the lists of all its partners; returns their number."""
     program = partition.program
     symbol = program.symbols[s]
     visits = 0
@@ -240,7 +240,7 @@ def link(partition: Partition, constraint: Constraint, pair_id: int, floor: int)
 
 @kernel
 def suspend(partition: Partition, constraint: Constraint, pair_id: int) -> None:
-    """Keep a pair of which a distance is not certain yet, with both of its intervals."""
+    """Put a pair into the pending lists of its intervals: one of its distances is not certain yet."""
     pair = pair_at(partition, constraint, pair_id)
     pair.chained = NONE
     for side in range(2):
@@ -249,7 +249,7 @@ def suspend(partition: Partition, constraint: Constraint, pair_id: int) -> None:
 
 @kernel
 def _take_back(partition: Partition, constraint: Constraint, pair_id: int) -> None:
-    """Let a pair be no more, which is in no list; out of its bucket."""
+    """Delete a pair that is in no list: it leaves its bucket."""
     pair = pair_at(partition, constraint, pair_id)
     if constraint.checked and pair.chained != NONE:
         _unchain(partition.pairs(constraint), pair_id)
@@ -258,7 +258,7 @@ def _take_back(partition: Partition, constraint: Constraint, pair_id: int) -> No
 
 @kernel
 def discard(partition: Partition, constraint: Constraint, pair_id: int, floor: int) -> None:
-    """Take back a pair that has been inserted: out of the lists of intervals that are held."""
+    """Delete an inserted pair: it leaves the lists of those of its intervals that are held."""
     pair = pair_at(partition, constraint, pair_id)
     for side in range(2):
         if is_held(partition, constraint.symbols[side], pair.ids[side], floor):
@@ -268,7 +268,7 @@ def discard(partition: Partition, constraint: Constraint, pair_id: int, floor: i
 
 @kernel
 def drop_pairs(partition: Partition, s: int, slot_id: int, floor: int) -> None:
-    """Take back all pairs of an interval that turned out not to be there."""
+    """Delete all pairs of an interval that turned out to be invalid."""
     program = partition.program
     symbol = program.symbols[s]
     for number in range(symbol.incident, symbol.incident_end):

@@ -1,4 +1,4 @@
-"""All of the state at once: forgetting what is dead, sampling what lives, renaming values."""
+"""Passes over the whole state: compaction, statistics for the join orders, renumbering of codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from piestream.compiled.primitives import at_word, keep_alive, pointer, within
 from piestream.compiled.records import Array, Words, kernel
 from piestream.intervals.aggregates import Cell, CellKind
 from piestream.intervals.ticks import minus
-from piestream.joins.arrivals import expire_rows
 from piestream.joins.boxes import box_in
 from piestream.joins.closing import any_open_row_before
 from piestream.joins.given import forget_given, index_given, is_remembered
@@ -20,6 +19,7 @@ from piestream.joins.partition import Partition
 from piestream.joins.records import Constraint, Program, ScanMode, Side
 from piestream.joins.result_rows import Samples, SideSample
 from piestream.joins.rings import SMALLEST, Ring, move_ring, ring_words
+from piestream.joins.row_expiry import expire_rows
 from piestream.joins.state_records import NO_MATCH, PairLists, PoolHeader, RingHeader, Slot
 from piestream.joins.waiting import WaitingStore
 
@@ -155,7 +155,7 @@ def compact(
 
 @kernel
 def _remap_word(words: Words, word: int, moved: Array, held: Array, rename: bool) -> None:
-    """Note a code as held, or give it its new name. Words that are no code yet stay."""
+    """Mark a code as held, or replace it by its new number. Words that hold no code yet stay as they are."""
     code = words[word]
     if 0 <= code < held.size:
         held[code] = 1
@@ -249,7 +249,7 @@ def remap_codes(
 
 @kernel
 def _sample_slot(slot: Slot, side: Side, others: RingHeader, sample: SideSample) -> None:
-    """Add what one interval says of a side of a constraint."""
+    """Add one interval to the sample of a side of a constraint."""
     partners = slot.partners(side.partners)
     found = 0
     if partners.lo != NONE and partners.hi >= others.head:

@@ -66,7 +66,7 @@ class Order(Record):
 
     @method
     def summarize(self, slot_id: int) -> bool:
-        """Make a node's summary agree with its subtrees; False if it did."""
+        """Recompute a node's summary from its subtrees; False if it did not change."""
         slot = RowSlot(self.ring.slot(slot_id))
         node = slot.orders[self.by]
         count = 1
@@ -118,7 +118,7 @@ class Order(Record):
 
     @method
     def summarize_bounds(self, slot: RowSlot) -> bool:
-        """Make what a node of the order by end says of bounds agree with its subtrees; False if it did."""
+        """Recompute the bounds in the summary of a node of the order by end; False if they did not change."""
         symbol = self.symbol
         node = slot.orders[BY_END]
         changed = False
@@ -181,19 +181,19 @@ class Order(Record):
 
     @method
     def refresh(self, slot_id: int) -> None:
-        """Let all summaries above an interval know of its change."""
+        """Update all summaries above an interval that has changed."""
         while slot_id != NONE and self.summarize(slot_id):
             slot_id = self.node(slot_id).parent
 
     @method
     def changed(self, slot_id: int) -> None:
-        """Let the summaries know of an interval that has changed, if it is in the order."""
+        """Update the summaries after a change of an interval, if it is in the order."""
         if self.node(slot_id).count:
             self.refresh(slot_id)
 
     @method
     def replace_child(self, parent: int, old: int, new: int) -> None:
-        """Let a node, or the root, have another child."""
+        """Replace a child of a node, or the root."""
         if parent == NONE:
             self.root = new
         else:
@@ -207,7 +207,7 @@ class Order(Record):
 
     @method
     def rotate_up(self, slot_id: int) -> None:
-        """Let a node and its parent change places."""
+        """Rotate a node above its parent."""
         node = self.node(slot_id)
         parent_id = node.parent
         parent = self.node(parent_id)
@@ -228,12 +228,12 @@ class Order(Record):
 
     @method
     def ranks_above(self, one: int, other: int) -> bool:
-        """Whether a node belongs above another one, as chance has it."""
+        """Whether a node has the higher random priority, and so belongs above another one."""
         return bool(scattered(self.slot(one).number) > scattered(self.slot(other).number))
 
     @method
     def insert(self, slot_id: int) -> None:
-        """Put an interval in."""
+        """Insert an interval."""
         slot = self.slot(slot_id)
         node = slot.orders[self.by]
         node.left = NONE
@@ -263,7 +263,7 @@ class Order(Record):
 
     @method
     def remove(self, slot_id: int) -> None:
-        """Take an interval out, if it is in."""
+        """Remove an interval if the order contains it."""
         node = self.node(slot_id)
         if not node.count:
             return
@@ -281,7 +281,7 @@ class Order(Record):
 
     @method
     def rename(self, slot_id: int, new: int) -> None:
-        """Let an interval, whose slot stays where it is, have another id."""
+        """Give an interval another id; its slot stays where it is."""
         node = self.node(slot_id)
         if not node.count:
             return

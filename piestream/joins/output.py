@@ -1,4 +1,4 @@
-"""Result rows: what is known of a match at its report, in the order that SPEC 4 promises."""
+"""Result rows: the words of a match that are known at its report, in the order of the result (SPEC 4)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ResultColumns(Record):
 
     @method
     def describe(self, row: int, partition: int, time: int, phase: int) -> None:
-        """Write what a row says besides its output words."""
+        """Write the words of a result row that precede its output words."""
         self.column(_PARTITION)[row] = partition
         self.column(_TIME)[row] = time
         self.column(_PHASE)[row] = phase

@@ -87,7 +87,7 @@ def first_live_partner(scan: int, partners: Partners, head: int) -> int:
 
 @kernel
 def drop_partner(partners: Partners, scan: int, slot_id: int) -> None:
-    """Forget the latest partner, whose run turned out not to be there."""
+    """Drop the latest partner: its run turned out to be invalid."""
     if partners.hi != slot_id:
         return
     if partners.lo == slot_id:

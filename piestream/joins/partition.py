@@ -86,7 +86,7 @@ class Partition(Record):
 
     @method
     def rows_of(self, s: int) -> RowsHeader:
-        """What is kept of a symbol whose intervals come as rows."""
+        """The header of a symbol whose intervals come as rows."""
         return RowsHeader(at_word(self, self.program.symbols[s].rows))
 
     @method
@@ -106,7 +106,7 @@ class Partition(Record):
 
     @method
     def progress(self) -> Progress:
-        """How far distances have been looked at."""
+        """Up to which time pending distances have been judged."""
         return Progress(at_word(self, self.program.progress_at))
 
     @method

@@ -1,15 +1,12 @@
-"""The words of all partitions, as a table: a row a partition, a column a field."""
+"""What is read of partitions outside the loops: of many as columns, of one where single events come."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from piestream.compiled.arrays import with_room
 from piestream.compiled.constants import NONE
-from piestream.copies import copied_but
+from piestream.compiled.partition_words import PartitionWords
 from piestream.joins.partition import Partition
 from piestream.joins.records import Program
 from piestream.joins.state_records import Awaited, Bridges, Given, RingHeader, Sequence
@@ -23,65 +20,18 @@ _INTERRUPTED = Bridges.offset("interrupted")
 _AWAITED_DUE = Awaited.offset("due")
 
 
-class PartitionTable:
-    """The words of partitions with dense numbers, which are given away again after their release.
-
-    ``words`` is the array that the loops work on; there may be room for more partitions in it.
-    """
+class PartitionTable(PartitionWords):
+    """The words of the partitions of a pattern: what the loops know of each."""
 
     def __init__(self, program: Words) -> None:
         header = Program.over(program)
-        self.count = 0
-        self.width = header.partition_words
-        self._sequence = header.sequence_at + Sequence.offset("last")
+        blank = np.zeros(header.partition_words, np.int64)
+        Partition.over(blank, program=header).reset()
+        super().__init__(Partition, blank, header.sequence_at + Sequence.offset("last"))
         self._rings = header.n_symbols * RingHeader.size
         self._bridges = header.bridges_at
         self._awaited = header.absences_at
         self._given = header.given_at
-        self._blank = np.zeros(self.width, np.int64)
-        Partition.over(self._blank, program=header).reset()
-        self._free: list[int] = []
-        self.words = np.zeros(0, np.int64)
-        self._view = memoryview(self.words)  # type: ignore[arg-type]  # as Python integers
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> PartitionTable:
-        words = with_room(self.words, self.count * self.width)
-        view = memoryview(words)  # type: ignore[arg-type]
-        return copied_but(self, memo, words=words, _view=view)
-
-    def add(self, count: int) -> Words:
-        """The numbers of so many new partitions, without any event yet."""
-        reused = [self._free.pop() for _ in range(min(count, len(self._free)))]
-        first = self.count
-        self.count += count - len(reused)
-        if self.count * self.width > self.words.size:
-            larger = np.zeros(2 * self.count * self.width, np.int64)
-            larger[: self.words.size] = self.words
-            self.words = larger
-            self._view = memoryview(larger)  # type: ignore[arg-type]
-        numbers = np.array([*reused, *range(first, self.count)], np.int64)
-        self.rows[numbers] = self._blank
-        return numbers
-
-    def release(self, numbers: Words) -> None:
-        """Give back partitions that hold nothing."""
-        self.column("used")[numbers] = 0
-        self._free.extend(int(number) for number in numbers)
-
-    @property
-    def rows(self) -> Words:
-        """The words, a row a partition: a view."""
-        rows: Words = self.words[: self.count * self.width].reshape(-1, self.width)
-        return rows
-
-    def column(self, field: str) -> Words:
-        """A field of all partitions: a view."""
-        return Partition.column_of(self.rows, field)
-
-    @property
-    def last_sequences(self) -> Words:
-        """What orders the last event of each partition in its time, where a column does: a view."""
-        return self.rows[:, self._sequence]
 
     def ring_column(self, field: str) -> Words:
         """A field of the rings of all partitions, by partition and symbol: a view."""
@@ -114,20 +64,6 @@ class PartitionTable:
         if self._bridges != NONE:
             held = held & ~self.rows[numbers, self._bridges + Bridges.offset("interrupted")]
         return held
-
-    # -- one partition, for single events ---------------------------------------------------------
-
-    def last_time(self, number: int) -> int:
-        """The time of the last event of a partition."""
-        return self._view[number * self.width + _LAST_TIME]
-
-    def last_sequence(self, number: int) -> int:
-        """What orders the last event of a partition in its time."""
-        return self._view[number * self.width + self._sequence]
-
-    def note_sequence(self, number: int, sequence: int) -> None:
-        """What orders the event that comes next, which is the last one then."""
-        self._view[number * self.width + self._sequence] = sequence
 
     def pass_over(self, number: int, time: int, mask: int) -> bool:
         """Note an event that changes no predicate, nor reaches a minimum length; False: it does."""

@@ -72,7 +72,7 @@ def relations_now(xs: int, xe: int, ys: int, ye: int, now: int) -> int:
 
 
 class Finder(Record):
-    """An interval whose partners in one constraint are looked for. (What it is lies nowhere.)"""
+    """An interval whose partners in one constraint are searched. (It has no words of its own.)"""
 
     partition: Carried[Partition]
     constraint: Carried[Constraint]
@@ -360,7 +360,7 @@ def _pair_ids(pair: Slot, side: int) -> int:
 
 @kernel
 def _move_pair(source: Slot, target: Slot) -> None:
-    """Let a pair that was found, and not inserted, take another place."""
+    """Move a pair that was found and not inserted yet."""
     target[0] = source[0]
     target[1] = source[1]
 
@@ -369,7 +369,7 @@ def _move_pair(source: Slot, target: Slot) -> None:
 def finder_of(
     partition: Partition, scratch: Scratch, constraint: Constraint, side: int, slot_id: int
 ) -> Finder:
-    """What looks for the partners of an interval in a constraint."""
+    """The search for the partners of an interval in a constraint."""
     program = partition.program
     slot = partition.ring(constraint.symbols[side]).slot(slot_id)
     cut = cut_of(partition, constraint, side, slot, scratch.time)

@@ -59,7 +59,7 @@ def take_bounds(partition: Partition, s: int, slot_id: int) -> None:
 
 @kernel
 def begin_given(partition: Partition, s: int) -> None:
-    """Let a run that starts know the best bound that the runs before it give."""
+    """Initialise the best bound given, of a run that starts, by that of the runs before it."""
     program = partition.program
     symbol = program.symbols[s]
     ring = partition.ring(s)
@@ -78,7 +78,7 @@ def begin_given(partition: Partition, s: int) -> None:
 def note_given(
     partition: Partition, constraint: Constraint, side: int, slot_id: int, given: int
 ) -> None:
-    """Let a run and those after it know that it gives a better bound."""
+    """Propagate the better bound that a run gives to it and to the runs after it."""
     s = constraint.symbols[side]
     word = constraint.sides[side].given
     if word == NONE or partition.program.rows >> s & 1:

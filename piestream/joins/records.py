@@ -87,7 +87,7 @@ class Symbol(Record):
 
     @method
     def own_bound(self, slot: Slot) -> int:
-        """The highest floor at which a match with an interval can be reported, as far as it says itself."""
+        """The highest floor at which a match with an interval can be reported, by the interval alone."""
         return plus(slot.start, self.lead)
 
     @method
@@ -97,7 +97,7 @@ class Symbol(Record):
 
     @method
     def first_start(self, floor: int) -> int:
-        """The earliest start of an interval that is kept, as far as it says."""
+        """The earliest start of an interval that is kept, by this symbol's own window."""
         return INT64_MIN if self.kept_from else minus(floor, self.kept)
 
 
@@ -189,7 +189,7 @@ class Distance(Record):
 
 
 class Absence(Record):
-    """What may not be there: an interval of a symbol that satisfies all of a NOT group (absences.py)."""
+    """A NOT group: a match counts if no interval of the absent symbol satisfies all of it (absences.py)."""
 
     symbol: int  # the absent one
     pair: int  # first of its conditions
@@ -200,7 +200,7 @@ class Absence(Record):
 
 
 class AbsentPair(Record):
-    """What a NOT group says of its absent symbol and one of the match."""
+    """The condition of a NOT group on its absent symbol and one symbol of the match."""
 
     symbol: int  # of the match
     allowed: int  # relations of the absent one to it
@@ -234,7 +234,7 @@ class Step(Record):
 
 
 class Join(Record):
-    """From an interval to its partners in a constraint: what a scan needs of it and of the symbols."""
+    """From an interval to its partners in a constraint: the words that a scan reads."""
 
     target: int
     source: int  # the symbol that is already bound
@@ -261,7 +261,7 @@ class Join(Record):
 
 
 class Check(Record):
-    """How intervals of two symbols are checked to fit."""
+    """How two intervals are checked to be a pair, and to have equal keys."""
 
     constraint: int  # NONE: only that the two are not the same interval
     side: int  # of the first one; of no constraint: the word that tells intervals apart

@@ -42,7 +42,7 @@ class ResultRow(Record):
 
 
 class SideSample(Record):
-    """What a sample of live intervals says of one side of a constraint: sums over the sample."""
+    """Sums over a sample of live intervals on one side of a constraint."""
 
     intervals: int  # how many were looked at
     candidates: int  # live intervals of the other symbol
@@ -51,6 +51,6 @@ class SideSample(Record):
 
 
 class Samples(Record):
-    """What a sample of live intervals says of all constraints."""
+    """The samples of all constraints."""
 
     by_side: Rows[SideSample]  # of each constraint: of the side of x, of the side of y

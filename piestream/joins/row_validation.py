@@ -1,4 +1,4 @@
-"""Whether what a stored state says of intervals that came as rows can be worked on.
+"""Whether the intervals in a stored state that came as rows are sound.
 
 Each order must be a search tree of exactly those that say that they are in it, and each pair must be
 in one list of either interval that may still be in a match, and in its bucket.
@@ -105,7 +105,7 @@ def row_is_sound(partition: Partition, s: int, slot: RowSlot, lowest_time: int) 
 
 @kernel
 def orders_are_sound(partition: Partition, s: int) -> bool:
-    """Whether what is kept of a symbol besides its ring agrees with that."""
+    """Whether the orders of a symbol agree with its ring."""
     header = partition.rows_of(s)
     if not 0 <= header.pending <= partition.rings[s].tail:
         return False

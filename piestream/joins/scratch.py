@@ -1,4 +1,4 @@
-"""The records of what the loops keep while they work, and from the pause of a call until it goes on."""
+"""The records of a call at work, which are kept from its pause until it is resumed."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Paused(IntEnum):
 
 
 class Scratch(Record):
-    """What is kept while a call works, and from its pause until it goes on."""
+    """The state of a call at work, which is kept from its pause until it is resumed."""
 
     paused: int  # Paused
     group: int  # which of the batch's partitions it is in

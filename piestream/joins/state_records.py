@@ -124,7 +124,7 @@ class PoolHeader(Record):
 
 
 class Progress(Record):
-    """What a partition keeps of time, where distances are decided as it goes on."""
+    """Up to where the pending distances of a partition have been judged, and when it was closed."""
 
     seen: int  # the last event at which they were looked at
     closed: int  # the time at which what was open is shown to end; NO_MATCH: it is not closed

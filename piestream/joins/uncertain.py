@@ -1,4 +1,4 @@
-"""Which pairs are decided where an endpoint becomes known later than it is.
+"""Which pairs are decided if an endpoint becomes known only after its time has passed.
 
 An interval of a symbol with BRIDGING whose predicate ceases to hold has ended then, or goes on and
 ends later than now: it has two *outlooks*, until a run follows or it is too late for one. A pair is
@@ -82,7 +82,7 @@ def first_run_apart(partition: Partition, s: int, slot: Slot, later: int) -> int
 
 
 class Outlook(Record):
-    """What is known of an interval at some instant. (What it is lies nowhere.)"""
+    """The known endpoints of an interval at some instant. (It has no words of its own.)"""
 
     start: Carried[int]  # instants
     end: Carried[int]  # OPEN: later than that instant
@@ -90,7 +90,7 @@ class Outlook(Record):
 
 
 class Candidate(Record):
-    """Two intervals that may be a pair of an uncertain constraint. (What they are lies nowhere.)"""
+    """Two intervals that may be a pair of an uncertain constraint. (They have no words of their own.)"""
 
     partition: Carried[Partition]
     scratch: Carried[Scratch]
@@ -145,7 +145,7 @@ class Candidate(Record):
         return Outlook(slot, slot[partition.program.start_instant], end, other_end)
 
     @method
-    def is_quiet(self, s: int, slot_id: int, end: int, later: int, start: int) -> bool:
+    def is_quiet(self, s: int, end: int, later: int, start: int) -> bool:
         """Whether no interval of two symbols touches the gap between these two of theirs."""
         partition = self.partition
         if partition.latest_end_before(later, start) > end:
@@ -153,9 +153,7 @@ class Candidate(Record):
         return partition.latest_end_before(s, start) == end
 
     @method
-    def is_allowed(
-        self, mine: Outlook, slot_id: int, theirs: Outlook, other_id: int, now: int
-    ) -> bool:
+    def is_allowed(self, mine: Outlook, theirs: Outlook, now: int) -> bool:
         """Whether two intervals are a pair whatever comes, as far as is known of them."""
         s = self.constraint.symbols[self.side]
         s_other = self.constraint.symbols[1 - self.side]
@@ -167,10 +165,10 @@ class Candidate(Record):
                 continue
             possible = relations_now(mine.start, end, theirs.start, other_end, now)
             if possible == _BEFORE and allowed & _FOLLOWED_BY:
-                if not self.is_quiet(s, slot_id, end, s_other, theirs.start):
+                if not self.is_quiet(s, end, s_other, theirs.start):
                     return False
             elif possible == _AFTER and allowed & _FOLLOWS:
-                if not self.is_quiet(s_other, other_id, other_end, s, mine.start):
+                if not self.is_quiet(s_other, other_end, s, mine.start):
                     return False
             elif allowed & possible != possible:
                 return False
@@ -186,13 +184,13 @@ class Candidate(Record):
         theirs = self.now_known(s_other, other_id)
         if self.constraint.same and mine.start == theirs.start:
             return False
-        if not self.is_allowed(mine, slot_id, theirs, other_id, now):
+        if not self.is_allowed(mine, theirs, now):
             return False
         if not passed:
             return True
         mine = self.known_before(s, slot_id)
         theirs = self.known_before(s_other, other_id)
-        return not self.is_allowed(mine, slot_id, theirs, other_id, now - 1)
+        return not self.is_allowed(mine, theirs, now - 1)
 
     @method
     def add_if_decided(self, slot_id: int, other_id: int, passed: bool) -> None:

@@ -1,4 +1,4 @@
-"""Whether the words of a stored state can be worked on: every number that a loop follows.
+"""Whether the words of a stored state are sound: every number that a loop follows is checked.
 
 A state comes as bytes that anyone can have made. The loops trust what they find in it, so it is
 gone through once before they do. A slot's address is ``id & (capacity - 1)``, so that the rings'
@@ -71,7 +71,7 @@ class OutputRange(Record):
 
 
 class Limits(Record):
-    """What the words of a state may be, as far as the program does not say it."""
+    """Limits of the words of a state that do not follow from the program."""
 
     lowest_time: int
     highest_time: int
@@ -322,7 +322,7 @@ def _free_matches(waiting: WaitingStore) -> int:
 
 @kernel
 def _waiting_fits(waiting: WaitingStore, words: int, emit_both: int) -> bool:
-    """Whether the store is as long as it says."""
+    """Whether the length of the store agrees with its header."""
     if waiting.used < 0 or waiting.used > words or waiting.words() != words:
         return False
     return emit_both != 0 or waiting.used == 0
@@ -349,7 +349,7 @@ def _check_whole(waiting: WaitingStore, met: Words, limits: Limits, pool_is_full
 
 @kernel
 def _check_fields(partition: Partition, limits: Limits) -> int:
-    """Check what a partition says besides its rings."""
+    """Check the words of a partition outside its rings."""
     if not _flags_are_sound(partition):
         return Damage.FLAGS
     if not 0 <= partition.events < MOST_EVENTS:
@@ -426,7 +426,7 @@ def _check_lists(
 def check_state(
     program_array: Array, limits_array: Array, state: tuple[Array, Array, Array], n_partitions: int
 ) -> int:
-    """Go through a whole state, as a snapshot leaves it; gives a `Damage`."""
+    """Check a whole state in the form of a snapshot; returns a `Damage`."""
     partitions_array, pool_array, waiting_array = state
     if pool_array.size < _POOL_WORDS or waiting_array.size < _WAITING_WORDS:
         return Damage.POOL

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from inspect import Parameter, signature
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from piestream.expressions.refusals import AGGREGATE_NAMES
 from piestream.language.parts import Aggregate, Return
-from piestream.language.printer import alias_of
+from piestream.language.printer import alias_of, item_text
 
 __all__ = ["AGGREGATES", "AggregateFunction", "AggregateMethods", "ReturnBuilder"]
 
@@ -35,6 +35,23 @@ class ReturnBuilder:
     def alias(self, name: str) -> ReturnBuilder:
         """The same under another name."""
         return ReturnBuilder(replace(self.item, alias=name))
+
+    def _compared(self, sign: str, other: object) -> NoReturn:
+        raise TypeError(
+            f'a condition on a match is a text: .where("{item_text(self.item)} {sign} {other}")'
+        )
+
+    def __lt__(self, other: object) -> NoReturn:
+        self._compared("<", other)
+
+    def __le__(self, other: object) -> NoReturn:
+        self._compared("<=", other)
+
+    def __gt__(self, other: object) -> NoReturn:
+        self._compared(">", other)
+
+    def __ge__(self, other: object) -> NoReturn:
+        self._compared(">=", other)
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,11 +173,14 @@ def _behind_bracket(depth: list[int], index: int) -> int:
 
 
 def _begins_row_pattern(tokens: list[Token], index: int, found: list[_Keyword]) -> bool:
-    """Whether this is the MATCH_RECOGNIZE of a stream; what follows in brackets are its clauses."""
+    """Whether this is the MATCH_RECOGNIZE of a stream; what follows in brackets are its clauses.
+
+    Behind a clause of the stream it is refused, but its brackets are no clauses of the query either.
+    """
     return (
         tokens[index].upper == "MATCH_RECOGNIZE"
         and bool(found)
-        and found[-1].name in _STREAMS
+        and found[-1].name in {*_STREAMS, "PARTITION BY", "ORDER BY", "MAX GAP"}
         and index > found[-1].stop
         and index + 1 < len(tokens)
         and tokens[index + 1].is_sign("(")

@@ -48,6 +48,8 @@ def words_of(cursor: Cursor) -> list[Word] | None:
         span, text = token.span, token.text
         if token.kind not in (Kind.WORD, Kind.QUOTED):
             hint = _SIGN_HINTS.get(token.text)
+            if token.kind is Kind.NUMBER:
+                hint = "how far two lie apart is a constraint of its own: AND b.ts - a.te <= 10 s"
             cursor.report(token, f"{token.text} does not belong in PATTERN", hint)
             return None
         if token.upper in RESERVED - {"BY"}:

@@ -182,6 +182,11 @@ class Cursor:
         """Report what is left over at the end of a clause or item."""
         if not self.at_end:
             token = self.peek()
+            if token.upper == "MATCH_RECOGNIZE":
+                hint = (
+                    "it stands behind the stream's name, and ORDER BY and PARTITION BY in its "
+                    "brackets: FROM trades MATCH_RECOGNIZE ( ORDER BY ts … )"
+                )
             self.report(token, f"{token.text or 'this'} does not belong after {what}", hint)
             self.position = len(self.tokens)
 

@@ -8,14 +8,15 @@ from typing import Any
 
 from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, located
 from piestream.expressions.parameters import values_of
-from piestream.expressions.parse import Names, read_value
+from piestream.expressions.parse import read_value
+from piestream.expressions.reading import Names
 from piestream.expressions.syntax import Named, Node, children, columns_of
 from piestream.expressions.tokens import Token
 from piestream.language.cursor import Cursor
 from piestream.language.draft import StreamDraft
 from piestream.language.streams import stream_of_tokens
 
-__all__ = ["Lets", "lets_of_texts", "names_in", "read_lets"]
+__all__ = ["Lets", "let_hint", "lets_of_texts", "names_in", "read_lets"]
 
 _EXAMPLE = "write LET smooth = AVG(watts) OVER 30 s"
 
@@ -133,6 +134,15 @@ def lets_of_texts(texts: Mapping[str, str], parameters: Mapping[str, Any] | None
             raise QueryError([located(d, text) for d in diagnostics], text)
         values[name] = node, 0
     return Names(lets=values)
+
+
+def let_hint(name: str, symbol: str) -> str:
+    """What to write where a name of LET stands for a column of a match.
+
+    >>> let_hint("smooth", "hot")
+    'RETURN and WHERE read columns: add smooth to the rows before, and write FIRST(hot.smooth)'
+    """
+    return f"RETURN and WHERE read columns: add {name} to the rows before, and write FIRST({symbol}.{name})"
 
 
 def names_in(trees: Sequence[Node]) -> dict[str, list[Node]]:

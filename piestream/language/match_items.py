@@ -9,7 +9,7 @@ from typing import Any
 from piestream.expressions.diagnostics import Span, did_you_mean
 from piestream.expressions.durations import Duration
 from piestream.expressions.parameters import values_of
-from piestream.expressions.parse import ALLOWED_FUNCTIONS, BEFORE_BRACKETS
+from piestream.expressions.reading import ALLOWED_FUNCTIONS, BEFORE_BRACKETS
 from piestream.expressions.syntax import Node, columns_of
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor

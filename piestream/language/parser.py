@@ -127,6 +127,14 @@ def query(text: str, /, **parameters: Any) -> Query:
 
 
 #: How a parameter is given.
+#: What a clause is probably meant to say that is given a second time.
+_IN_ONE = {
+    "DEFINE": "one DEFINE holds all symbols: DEFINE a AS x > 1, b AS y > 2",
+    "PATTERN": "one PATTERN holds all constraints: PATTERN a before b AND b before c",
+    "WITHIN": "one WITHIN holds all windows: WITHIN 1 h, 5 min OF a",
+    "ORDER BY": "it names the time column; rows come in the order of their reports, and are sorted "
+    "otherwise as frames: query.run(frame).sort(…)",
+}
 _USAGE = "give it: ps.query(text, NAME=...), on the command line --param NAME=..."
 
 
@@ -161,7 +169,8 @@ class _Parser:
             often = clause.keyword in ("WITH", "LET")
             often |= clause.keyword in _OF_A_STREAM and n_streams > 1
             if clause.keyword in self.clauses and not often:
-                diagnostics.append(Diagnostic(clause.span, f"{clause.keyword} is given twice"))
+                message = f"{clause.keyword} is given twice"
+                diagnostics.append(Diagnostic(clause.span, message, _IN_ONE.get(clause.keyword)))
             self.clauses.setdefault(clause.keyword, clause)
         stop = len(text.rstrip())
         self.end = Span(stop, stop + 1) if end is None else end
@@ -200,8 +209,11 @@ class _Parser:
             clause = self.clauses.get(keyword)
             if clause is not None:
                 handler(clause.cursor)
+        misplaced = any(
+            fault.message.startswith("MATCH_RECOGNIZE does") for fault in self.diagnostics
+        )
         for keyword, example in _REQUIRED.items():
-            if keyword not in self.clauses and self.is_whole:
+            if keyword not in self.clauses and self.is_whole and not misplaced:
                 self.diagnostics.append(
                     Diagnostic(self.end, f"{keyword} is missing", f"write for example {example}")
                 )
@@ -218,8 +230,8 @@ class _Parser:
         is_alone = self.outer is None and not self.clauses.keys() & {"WITH", "DEFINE", "PATTERN"}
         if rows and is_alone:
             beside = list(beside_row_pattern(self.all_clauses))
-            said = {fault.span for fault in beside}
-            self.diagnostics[:] = [d for d in self.diagnostics if d.span not in said] + beside
+            placed = {fault.span for fault in beside}
+            self.diagnostics[:] = [d for d in self.diagnostics if d.span not in placed] + beside
             return True
         for number in sorted(rows):
             stream = self.draft.streams[number]
@@ -409,7 +421,9 @@ class _Parser:
     def emit(self, cursor: Cursor) -> None:
         self.mark(cursor, "emit")
         if not cursor.take_word("ON"):
-            cursor.report(cursor.peek(), "ON is missing after EMIT", "write EMIT ON TRIGGER")
+            moment = cursor.peek().upper
+            meant = moment if moment in [each.value for each in Emit] else Emit.TRIGGER.value
+            cursor.report(cursor.peek(), "ON is missing after EMIT", f"write EMIT ON {meant}")
             return
         when = cursor.take()
         moments = [moment.value for moment in Emit]

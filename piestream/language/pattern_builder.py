@@ -23,6 +23,11 @@ class PatternPart:
     def _as_pattern(self) -> PatternBuilder:
         raise NotImplementedError
 
+    def __and__(self, other: PatternBuilder | SymbolBuilder) -> PatternBuilder:
+        """Both; a symbol alone is a pattern, too: ``a & ~c.after(a)``."""
+        mine, more = self._as_pattern(), as_pattern(other)
+        return PatternBuilder(mine.pairs + more.pairs, mine.absences + more.absences)
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -55,6 +60,8 @@ class PatternBuilder(PatternPart):
 
     >>> a.before(b) & ~(c.after(a) & (c.ts - a.te <= "10 s"))
     a before b AND NOT (c after a AND c.ts - a.te <= 10 s)
+    >>> a & ~c.during(a)
+    a AND NOT (c during a)
     """
 
     pairs: tuple[Pair, ...]
@@ -68,10 +75,6 @@ class PatternBuilder(PatternPart):
         for pairs in self.absences:
             parts.append(f"NOT ({' AND '.join(text for pair in pairs for text in pair.texts())})")
         return " AND ".join(parts)
-
-    def __and__(self, other: PatternBuilder | SymbolBuilder) -> PatternBuilder:
-        more = as_pattern(other)
-        return PatternBuilder(self.pairs + more.pairs, self.absences + more.absences)
 
     def __invert__(self) -> PatternBuilder:
         if self.absences:

@@ -160,6 +160,10 @@ def _report_negation(cursor: Cursor, symbols: Sequence[str]) -> None:
         (only,) = constraints
         if only.y is None:
             hint = f"where {only.x} does not hold is a symbol too: DEFINE not_{only.x} AS NOT (...)"
+            other = next((each for each in symbols if each != only.x), None)
+            if other is not None:
+                there_is_none = f"NOT ({only.x} intersects {other})"
+                hint = f"say where there is no {only.x}, as in {there_is_none}; {hint}"
         elif not negated.diagnostics:
             others = ANY & ~only.relations
             if others and not only.relations & ~ANY:

@@ -29,7 +29,7 @@ from piestream.language.parts import (
     name_of_archive,
 )
 from piestream.language.windows import windows_text
-from piestream.relations import ANY, inverse, names, relations_named
+from piestream.relations import ANY, inverse, names, relations_named, said
 
 __all__ = [
     "absence_text",
@@ -240,7 +240,9 @@ def _pattern(query: Query) -> str:
     return "PATTERN " + "\n    AND ".join(conjuncts)
 
 
-def constraint_texts(constraint: Constraint, name: Callable[[str], str] = str) -> Iterator[str]:
+def constraint_texts(
+    constraint: Constraint, name: Callable[[str], str] = str, is_canonical: bool = True
+) -> Iterator[str]:
     """What a query writes for a pair: its relations, unless all are allowed, and its distances.
 
     >>> from piestream.relations import Relation
@@ -248,7 +250,8 @@ def constraint_texts(constraint: Constraint, name: Callable[[str], str] = str) -
     ['a before; meets b']
     """
     if constraint.relations != ANY or not constraint.distances:
-        allowed = "; ".join(names(constraint.relations))
+        relations = constraint.relations
+        allowed = "; ".join(names(relations)) if is_canonical else said(relations)
         yield f"{name(constraint.x)} {allowed} {name(constraint.y)}"
     yield from distance_texts(constraint.distances, name)
 
@@ -269,13 +272,13 @@ def absence_text(absence: Absence, name: Callable[[str], str] = str) -> str:
 
 
 def constraint_text(constraint: Constraint) -> str:
-    """A pair's relations and distances in one line.
+    """A pair's relations and distances in one line, to be read by people.
 
-    >>> from piestream.relations import Relation
-    >>> constraint_text(Constraint("a", "b", Relation.MEETS))
-    'a meets b'
+    >>> from piestream.relations import SETS
+    >>> constraint_text(Constraint("a", "b", SETS["intersects"]))
+    'a intersects b'
     """
-    return " AND ".join(constraint_texts(constraint))
+    return " AND ".join(constraint_texts(constraint, is_canonical=False))
 
 
 def item_text(item: Return) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from piestream.expressions.diagnostics import Diagnostic, Span
-from piestream.expressions.parse import BEFORE_BRACKETS
+from piestream.expressions.reading import BEFORE_BRACKETS
 from piestream.expressions.tokens import Kind, Token, tokenize
 from piestream.expressions.values import ValueExpression
 from piestream.language.cursor import Cursor, depths

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from piestream.expressions.diagnostics import Span, did_you_mean
@@ -10,6 +10,7 @@ from piestream.expressions.tokens import Token
 from piestream.language.aggregates import AGGREGATES, AggregateFunction
 from piestream.language.cursor import Cursor
 from piestream.language.draft import QueryDraft
+from piestream.language.lets import let_hint
 from piestream.language.parts import Aggregate, DurationOf, Endpoint, MatchItem, RelationOf, Value
 from piestream.language.printer import alias_of, item_text
 
@@ -41,6 +42,7 @@ class Names:
     ready_made: Sequence[str] = ()  # symbols whose intervals are rows of their own
     clause: str = "RETURN"
     returned: Mapping[str, str] = field(default_factory=dict)  # in WHERE: what columns are of
+    lets: Collection[str] = ()  # the names that LET gives
 
     @property
     def example(self) -> str:
@@ -59,6 +61,7 @@ def names_of(draft: QueryDraft) -> Names:
         order_by=draft.streams[0].order_by,
         ready_made=draft.ready_made,
         returned={item.alias: item_text(item) for item in returned},
+        lets=draft.lets,
     )
 
 
@@ -134,6 +137,8 @@ def bare_name_fault(name: str, names: Names) -> tuple[str, str]:
             f"{name} is the time column, and a match has many times",
             f"write {one}.ts or {one}.te; every row has the time of its report",
         )
+    if name in names.lets:
+        return (f"{name} is a name of LET, which predicates alone use", let_hint(name, one))
     near = did_you_mean(name, names.symbols)
     if near is None and names.clause == "WHERE":
         near = (

@@ -9,8 +9,8 @@ from functools import partial
 from piestream.expressions.diagnostics import Diagnostic, Origin, Span, did_you_mean
 from piestream.expressions.durations import Duration
 from piestream.expressions.parameters import values_of
-from piestream.expressions.parse import Names
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
+from piestream.expressions.reading import Names
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor, depths
 from piestream.language.draft import StreamDraft

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, get_type_hints
 
 from piestream.expressions.diagnostics import did_you_mean
 from piestream.language.options import OrderOptions
 
-__all__ = ["named_options", "takes_options"]
+__all__ = ["named_options", "takes_fields", "takes_options"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,3 +71,52 @@ def takes_options(*kinds: type[OrderOptions]) -> Callable[[Callable[P, R]], Call
         return named_options(function)
 
     return named
+
+
+def takes_fields(function: Callable[..., R]) -> Callable[..., R]:
+    """A function whose parameters that are dataclasses are given field by field, by keywords.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Size:
+    ...     width: int
+    ...     height: int = 1
+    >>> @takes_fields
+    ... def area(size: Size, unit: str = "m²"):
+    ...     return f"{size.width * size.height} {unit}"
+    >>> area(width=3)
+    '3 m²'
+    >>> list(signature(area).parameters)
+    ['width', 'height', 'unit']
+    """
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, type[Any]] = {}
+    parameters: list[Parameter] = []
+    for name, own in signature(function).parameters.items():
+        kind = hints.get(name)
+        if not (isinstance(kind, type) and is_dataclass(kind)):
+            parameters.append(own.replace(kind=Parameter.KEYWORD_ONLY, annotation=kind))
+            continue
+        groups[name] = kind
+        types = get_type_hints(kind, include_extras=True)
+        for field in fields(kind):
+            default = Parameter.empty if field.default is MISSING else field.default
+            parameters.append(
+                Parameter(
+                    field.name,
+                    Parameter.KEYWORD_ONLY,
+                    default=default,
+                    annotation=types[field.name],
+                )
+            )
+
+    @wraps(function)
+    def given(**keywords: Any) -> R:
+        for name, kind in groups.items():
+            names = [field.name for field in fields(kind)]
+            keywords[name] = kind(**{n: keywords.pop(n) for n in names if n in keywords})
+        return function(**keywords)
+
+    given.__signature__ = signature(function).replace(parameters=parameters)  # type: ignore[attr-defined]
+    given.__annotations__ = {p.name: p.annotation for p in parameters}
+    return given

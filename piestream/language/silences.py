@@ -26,7 +26,7 @@ def begins_silence(tokens: Sequence[Token]) -> bool:
     words = [token.upper if token.kind is Kind.WORD else "" for token in tokens[:4]]
     if words[:1] != ["SILENCE"]:
         return False
-    if words[1:2] in (["LONGER"], ["OF"]):
+    if words[1:2] in (["LONGER"], ["OF"]) or (len(tokens) > 1 and tokens[1].kind is Kind.NUMBER):
         return True
     # SILENCE > 30 s: with a unit, it is no comparison with a column.
     compared = len(tokens) > 3 and tokens[1].is_sign(">", ">=") and tokens[2].kind is Kind.NUMBER

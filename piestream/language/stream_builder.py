@@ -168,6 +168,7 @@ def unit_of_ticks(unit: str) -> str:
     name = tick_unit(unit)
     if name is None:
         raise QueryError(
-            f"{unit} is not a unit; the units are {', '.join(NANOSECONDS)}, or so many of one: 20 ms"
+            f"{unit} is not a unit; the units are {', '.join(NANOSECONDS)}, or so many of one: "
+            f"20 ms; a column that orders events of one time is sequence={unit!r}"
         )
     return name

@@ -136,12 +136,14 @@ def read_stream(
     if cursor.peek().upper == "MATCH_RECOGNIZE" and cursor.peek(1).is_sign("("):
         stream, nested = _row_pattern(cursor, stream, nested)
     is_row_pattern = nested is not None and nested.source is not None
+    if cursor.take_word("FROM"):
+        _endpoints(cursor, stream, number, spans)
+        if cursor.peek().upper == "AS" and stream.alias is None:
+            _alias(cursor, stream)
     if stream.name is None and (stream.is_query or number > 0) and not is_row_pattern:
         what = "query" if stream.is_query else "file"
         message = f"the stream of this {what} has no name"
         cursor.report(first, message, f"write {keyword} … AS name")
-    if cursor.take_word("FROM"):
-        _endpoints(cursor, stream, number, spans)
     cursor.expect_end(keyword, _path_hint(cursor, stream.name, keyword))
     if stream.is_query and stream.start is not None:
         message = "the matches of a query have their own starts and ends"
@@ -318,7 +320,7 @@ def inherited(stream: StreamDraft, source: Source) -> StreamDraft:
     known = StreamDraft.of(source)
     if stream.order_by is not None:  # the clause is written anew, whatever it is outside
         known = replace(known, sequence=None, row_order=False)
-    said = {
+    written = {
         part: value
         for part in (
             "alias", "order_by", "sequence", "time_unit", "max_gap", "start", "end", "id", "span",
@@ -326,7 +328,7 @@ def inherited(stream: StreamDraft, source: Source) -> StreamDraft:
         if (value := getattr(stream, part)) is not None
     }  # fmt: skip
     if stream.row_order:
-        said["row_order"] = True
+        written["row_order"] = True
     if stream.known_at_start:
-        said["known_at_start"] = True
-    return replace(known, name=stream.name, **said)
+        written["known_at_start"] = True
+    return replace(known, name=stream.name, **written)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import Duration, DurationLike, as_duration, event_count
@@ -185,6 +185,11 @@ class SymbolBuilder(AggregateMethods, PatternPart):
     silence: Duration | None = None
     #: When it was defined: the order of a query's symbols is the order of their definitions.
     serial: int = field(default=0, compare=False, repr=False)
+
+    def __invert__(self) -> NoReturn:
+        raise QueryError(
+            f"say how {self.name} may not lie to others, as in ~{self.name}.intersects(a)"
+        )
 
     if not TYPE_CHECKING:  # where it would hide misspelt names
 

@@ -54,6 +54,8 @@ class Validation:
         hint = did_you_mean(name, self.position)
         if hint is None and self.position:
             hint = f"the symbols are {', '.join(self.position)}"
+        if name in self.draft.partition_by:
+            hint = f"each {name} of PARTITION BY is judged by itself anyway; {hint}"
         self.report(span, f"there is no symbol {name}", hint)
         return False
 

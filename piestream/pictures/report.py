@@ -92,10 +92,10 @@ def _counted(found: Found, listed: Matches, keys: Counter[tuple[Any, ...]]) -> I
     counts, edges = histogram(lags, 0, int(lags.max()), _LAGS, per_tick)
     lengths = found.rows.time.as_lengths(pl.Series(edges, dtype=pl.Int64))
     lag = histogram_svg(counts, [cell_text(length) for length in lengths], "lags")
-    said = found.rows.time.as_lengths(
+    quantiles = found.rows.time.as_lengths(
         pl.Series(np.quantile(lags, (0, 0.5, 0.9, 1), method="nearest").astype(np.int64))
     )
-    named = zip(("shortest", "median", "p90", "longest"), said, strict=True)
+    named = zip(("shortest", "median", "p90", "longest"), quantiles, strict=True)
     yield (
         f'<div class="pair"><section><h2>Over time</h2><p>matches by their report</p>{over_time}'
         "</section><section><h2>Lags</h2><p>from the earliest start of a match to its report: "

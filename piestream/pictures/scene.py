@@ -134,10 +134,10 @@ def scene_of(
     rows = read_given(query, frame, options)
     if query.rows is not None:
         return _row_scene(rows, matches, partition)
-    asked = with_endpoints(rows.query)
-    found = rows.run(asked) if matches is None else matches_frame(matches)
+    whole = with_endpoints(rows.query)
+    found = rows.run(whole) if matches is None else matches_frame(matches)
     key = partition_key(rows, found, partition)
-    read = rows.query if matches is not None else asked
+    read = rows.query if matches is not None else whole
     return scene_of_rows(rows, read_matches(read, _of_partition(found, rows.keys, key)), key)
 
 

@@ -1,4 +1,4 @@
-"""What a program says of intervals that may not be there."""
+"""The part of a program about absences: the records of NOT groups."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def awaited_words(draft: ProgramDraft) -> int:
 
 
 def absence_fields(draft: ProgramDraft, at: int) -> dict[str, Any]:
-    """What the program says of what may not be there; ``at`` are the partition's words of it."""
+    """The program's fields about absences; ``at`` is the place of the partition's words of `Awaited`."""
     return {
         "n_present": len(draft.present),
         "absent": bits_word(draft.absent),

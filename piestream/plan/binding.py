@@ -214,7 +214,7 @@ def bind(
 def _bind_rows(
     query: Query, columns: InputColumns, time: TimeColumn | None, errors: Errors, as_stream: bool
 ) -> Binding:
-    """What is particular to a row pattern; all faults found so far are raised."""
+    """Bind what only row patterns have; all faults found so far are raised."""
     # its loops are compiled when first needed, which for many is never
     from piestream.plan.rows import row_plan
 
@@ -245,7 +245,7 @@ def _bind_rows(
 def _bind_intervals(
     query: Query, columns: InputColumns, time: TimeColumn | None, errors: Errors, as_stream: bool
 ) -> Binding:
-    """What is particular to a pattern of intervals; all faults found so far are raised."""
+    """Bind what only patterns of intervals have; all faults found so far are raised."""
     ticks = None if time is None else errors.attempt(query_ticks, query, time)
     returned = None if time is None else errors.attempt(returned_columns, query, (columns,), time)
     errors.raise_all()

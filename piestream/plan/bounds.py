@@ -19,7 +19,7 @@ def add_bounds(
     slots: SlotLayout,
     ended_bounds_at: int,
 ) -> int:
-    """Let symbols and constraints know the words of their bounds; gives how many a partition has.
+    """Assign words to the bounds of symbols and constraints; gives how many a partition has.
 
     ``bounded`` are the numbers of constraints, with the symbol that they limit; ``rows`` the symbols
     whose intervals come as rows.

@@ -10,6 +10,7 @@ import polars as pl
 
 from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import NANOSECONDS, Duration, tick_length
+from piestream.language.lets import let_hint, names_in
 from piestream.language.model import Query
 from piestream.language.parts import Source, Where
 
@@ -45,7 +46,7 @@ class TimeColumn:
 
     def ticks(self, duration: Duration, what: str) -> int:
         """A duration in ticks of this column; ``what`` it is begins the error."""
-        return duration.ticks(self.nanoseconds_per_tick, what, self.needs_units)
+        return duration.ticks(self.nanoseconds_per_tick, what, self.needs_units, self.name)
 
     @property
     def length_dtype(self) -> pl.DataType:
@@ -124,7 +125,7 @@ class Errors:
         self._found: list[QueryError] = []
 
     def attempt(self, step: Callable[P, T], *given: P.args, **named: P.kwargs) -> T | None:
-        """What a step gives; None if it fails, which `raise_all` will say."""
+        """The result of a step; None if it fails: `raise_all` reports that."""
         try:
             return step(*given, **named)
         except QueryError as error:
@@ -212,7 +213,7 @@ class InputColumns:
         return TimeColumn(name, dtype, _DAY if unit is None else _NANOSECONDS_OF[unit])
 
     def check_unit(self, time: TimeColumn) -> None:
-        """Refuse UNIT where the type of the time column says what its unit is."""
+        """Refuse UNIT if the type of the time column determines its unit."""
         if self.source.time_unit is not None and not time.dtype.is_integer():
             raise self.query.fault(
                 self._part("time_unit"),
@@ -233,6 +234,8 @@ class InputColumns:
         parts = _parts_of_times(self.schema)
         if clause == "ORDER BY" and parts is not None:
             hint = f"{_made_one(*parts, name)}; {hint}"
+        if name in names_in([s.predicate.tree for s in self.query.symbols if s.predicate.tree]):
+            hint = f"{name} is a name of LET; {let_hint(name, self.query.symbols[0].name)}"
         if not self.schema:
             hint = "the input has no columns at all"
         raise self.query.fault(where, f"{clause}: there is no column {name}", hint)

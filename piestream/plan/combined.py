@@ -52,7 +52,7 @@ def unified(query: Query, schemas: Schemas) -> dict[str, dict[str, pl.DataType]]
 def bind_combined(query: Query, schemas: Schemas, *, as_stream: bool = False) -> Binding:
     """Bind a query of several streams to their `unified` columns."""
     errors = Errors()
-    inner = [_inner(query, stream, schemas, errors) for stream in query.streams]
+    inner = [_inner(stream, schemas, errors) for stream in query.streams]
     errors.raise_all()
     query = _with_endpoints(query, inner)
     columns = [
@@ -145,7 +145,7 @@ class InputReader:
 
     @property
     def times(self) -> tuple[str, ...]:
-        """The columns that say when a row becomes known: the first that is not NULL does."""
+        """The columns of the time at which a row becomes known: the first that is not NULL counts."""
         if self.source.kind is StreamKind.EVENTS:
             return (self.binding.time.name,)
         start, end = str(self.source.start), str(self.source.end)
@@ -187,7 +187,7 @@ def _bits(query: Query, parts: list[Part], n_predicates: int) -> tuple[int, ...]
     return tuple(bits)
 
 
-def _inner(query: Query, stream: Source, schemas: Schemas, errors: Errors) -> Binding | None:
+def _inner(stream: Source, schemas: Schemas, errors: Errors) -> Binding | None:
     """The binding of a query in brackets."""
     if stream.query is None:
         return None
@@ -321,7 +321,7 @@ class _Inputs:
     def unified(self, query: Query) -> dict[str, dict[str, pl.DataType]]:
         """The schemas with the common types."""
         found = {key: dict(schema) for key, schema in self.schemas.items()}
-        time = self._common_time(query)
+        time = self._common_time()
         for key, name in self.times:
             found[key][name] = time
         for name, types in self.keys.items():
@@ -330,7 +330,7 @@ class _Inputs:
                 found[key][name] = common
         return found
 
-    def _common_time(self, query: Query) -> pl.DataType:
+    def _common_time(self) -> pl.DataType:
         known = {place: dtype for place, dtype in self.times.items() if dtype != pl.Null}
         distinct = list(dict.fromkeys(known.values()))
         if len(distinct) == 1:

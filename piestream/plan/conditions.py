@@ -17,10 +17,11 @@ from piestream.expressions import syntax
 from piestream.intervals.aggregates import CellKind
 from piestream.language.model import Query
 from piestream.language.parts import Condition, Emit
+from piestream.plan.aggregate_outputs import SelectedValue
 from piestream.plan.aggregates import Selection
 from piestream.plan.columns import CODE, FLOAT, INTEGER, Errors, TimeColumn
 from piestream.plan.match_values import MatchValues, lengths_in_ticks
-from piestream.plan.outputs import Output, ResultRows, SelectedValue
+from piestream.plan.outputs import Output, ResultRows
 from piestream.plan.program import Cell, JoinKey, OutputWord
 
 Words = NDArray[np.int64]
@@ -63,7 +64,7 @@ class MatchCondition:
 
 @dataclass(frozen=True)
 class Judged:
-    """What ONCE PER, NO OVERLAP, COOLDOWN and LIMIT read of result rows that WHERE lets pass."""
+    """What ONCE PER, NO OVERLAP, COOLDOWN and LIMIT read of result rows that fulfil WHERE."""
 
     symbols: tuple[int, ...]
     is_sequenced: bool  # whether instants are other words than times
@@ -81,7 +82,7 @@ class Judged:
         return OutputWord(symbol, "start" if self.is_sequenced else "ts")
 
     def rows(self, found: ResultRows) -> tuple[Words, Words]:
-        """What judges each row: partition, time of the report, earliest start, report; and ONCE PER."""
+        """The arguments of `Detector.judge`: partition, report time, earliest start, report; and ONCE PER."""
         earliest = np.stack([found[self._start(s)] for s in self.symbols]).min(axis=0)
         none = np.zeros(len(earliest), np.int64)
         identity = [

@@ -23,7 +23,7 @@ def scan_mode(relations: Relation) -> ScanMode:
 
 
 def named_edges(draft: ProgramDraft) -> list[int]:
-    """Constraints of which a result row tells whether one interval follows the other."""
+    """Constraints of which RELATION needs to know whether one interval follows the other immediately."""
     named = {
         frozenset((word.symbol, word.other))
         for word in draft.outputs
@@ -90,7 +90,7 @@ def _add_distances(draft: ProgramDraft, number: int, constraint: ConstraintWords
 
 
 def add_naming_constraint(draft: ProgramDraft, number: int) -> None:
-    """What tells followed-by from before between the symbols of a constraint."""
+    """A constraint that only distinguishes followed-by from before, for RELATION."""
     edge = draft.edges[number]
     constraint = ConstraintWords(edge, naming=True)
     if draft.is_listed(edge):

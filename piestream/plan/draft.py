@@ -68,15 +68,15 @@ def distance_records(
 
 
 class ProgramDraft:
-    """What is known of a query's program so far; each stage of `compile_query` adds to it."""
+    """A query's program under construction; each stage of `compile_query` adds to it."""
 
     def __init__(
         self,
         query: Query,
         ticks: Ticks,
         outputs: Sequence[OutputWord],
-        keys: Sequence[JoinKey] = (),
-        n_attributes: int = 0,
+        keys: Sequence[JoinKey],
+        n_attributes: int,
     ) -> None:
         self.query = query
         self.counted = counted_streams(query)
@@ -140,7 +140,7 @@ class ProgramDraft:
         self.cell_words: dict[Cell, int] = {}
 
     def _slot_record(self, symbol: int) -> type[Slot]:
-        """What the slots of a symbol begin with."""
+        """The record with which the slots of a symbol begin."""
         if symbol in self.rows:
             return RowSlot
         return BridgedSlot if symbol in self.bridged else Slot

@@ -1,4 +1,4 @@
-"""What constraints keep in the slots of their symbols, as it becomes known while a query is compiled."""
+"""The words of constraints in the slots of their symbols, under construction."""
 
 from __future__ import annotations
 

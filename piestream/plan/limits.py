@@ -1,4 +1,4 @@
-"""What a program says of the limits on what is emitted."""
+"""The part of a program about ONCE PER, NO OVERLAP, COOLDOWN and LIMIT."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _may_begin_with_report(draft: ProgramDraft) -> bool:
 
 
 def limit_fields(draft: ProgramDraft, at: int) -> dict[str, Any]:
-    """What the program says of the limits on what is emitted; ``at`` are their words."""
+    """The program's fields about the limits on what is emitted; ``at`` is the place of their words."""
     limits = draft.query.limits
     names = [symbol.name for symbol in draft.query.symbols]
     once = [names.index(name) for name in limits.once_per]

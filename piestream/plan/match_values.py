@@ -26,7 +26,7 @@ _ROW = ""
 
 @dataclass(frozen=True)
 class MatchValues:
-    """What an expression on a match reads: outputs by their texts, and lengths of time in ticks."""
+    """The values that an expression on a match reads: outputs by their texts, lengths of time in ticks."""
 
     outputs: tuple[Output, ...]
     lengths: Mapping[str, int]
@@ -45,7 +45,7 @@ class MatchValues:
         return found | dict.fromkeys(self.lengths, length)
 
     def frame(self, found: ResultRows) -> pl.DataFrame:
-        """What it reads of result rows."""
+        """The values that it reads, for these result rows."""
         columns = {_ROW: pl.Series(found.times)}
         columns |= {output.name: _values(output, found) for output in self.outputs}
         lengths = [pl.lit(ticks, dtype=pl.Int64).alias(n) for n, ticks in self.lengths.items()]

@@ -7,7 +7,7 @@ the loops write their words (`Output.words`), a row a match; `Output.column` rea
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,31 +17,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from piestream.compiled.constants import OPEN
-from piestream.intervals.aggregates import CellKind
 from piestream.joins import result_rows
 from piestream.language.model import Query
-from piestream.language.parts import Aggregate, Emit
-from piestream.plan.aggregates import AGGREGATIONS, Calculation, Computation, Selection
-from piestream.plan.columns import (
-    CODE,
-    COUNTED,
-    FLOAT,
-    INTEGER,
-    ROW,
-    SUMMED,
-    Attribute,
-    InputColumns,
-    TimeColumn,
-)
-from piestream.plan.program import Cell, OutputWord
-from piestream.relations import (
-    ENDPOINT_ORDER,
-    PRECISE_FORM,
-    RELATIONS_BY_ORDER,
-    EndpointOrder,
-    Relation,
-    names,
-)
+from piestream.language.parts import Emit
+from piestream.plan.columns import TimeColumn
+from piestream.plan.program import OutputWord
 
 Words = NDArray[np.int64]
 
@@ -49,9 +29,6 @@ Words = NDArray[np.int64]
 MATCH_START, MATCH_END = "start:", "end:"
 #: And in which it has the times at which they became known, where these may be later than the ends.
 MATCH_KNOWN = "known:"
-
-#: What looks at one event, whatever the rows of other streams besides.
-_OF_ONE_EVENT = (Selection(CellKind.FIRST), Selection(CellKind.LAST))
 
 
 @dataclass(frozen=True)
@@ -240,92 +217,6 @@ class IntervalDuration(Output):
 
 
 @dataclass(frozen=True)
-class RelationName(Output):
-    """``RELATION(x, y)``."""
-
-    x: int
-    y: int
-    allowed: Relation  # between the two, as the pattern says
-    is_sequenced: bool = False  # whether instants are other words than times
-    bridged: frozenset[int] = frozenset()  # symbols whose intervals may have ended, or go on
-    is_listed: bool = False  # whether it is known of each interval which end it follows
-
-    @cached_property
-    def words(self) -> tuple[OutputWord, ...]:
-        followers = [word for _, _, word in self._followers]
-        since = [OutputWord(s, "since") for s in (self.x, self.y) if s in self.bridged]
-        return (*self._instants, *followers, *since)
-
-    @cached_property
-    def _instants(self) -> tuple[OutputWord, ...]:
-        """The start and the end of x, then those of y."""
-        which = ("start", "end") if self.is_sequenced else ("ts", "te")
-        return tuple(OutputWord(symbol, one) for symbol in (self.x, self.y) for one in which)
-
-    @cached_property
-    def _followers(self) -> list[tuple[Relation, Relation, OutputWord]]:
-        """The pairs of a wide and a precise relation that only a word of its own can tell apart."""
-        what = "followed" if self.is_listed else "follows"
-        follower = {
-            Relation.FOLLOWED_BY: OutputWord(self.y, what, other=self.x),
-            Relation.FOLLOWS: OutputWord(self.x, what, other=self.y),
-        }
-        return [
-            (wide, precise, follower[precise])
-            for wide, precise in PRECISE_FORM.items()
-            if self.allowed & wide and self.allowed & precise
-        ]
-
-    @cached_property
-    def _names(self) -> pl.Series:
-        """The name for each order of the endpoints, by the order's number."""
-        named = [next(iter(names(relation)), "") for relation in RELATIONS_BY_ORDER]
-        for wide, precise in PRECISE_FORM.items():
-            if self.allowed & precise and not self.allowed & wide:
-                named[ENDPOINT_ORDER[wide].number] = names(precise)[0]
-        return pl.Series(named, dtype=pl.String)
-
-    def column(self, found: ResultRows) -> pl.Series:
-        """The name where all that may be known gives one."""
-        outlooks = [self._name(found, x_end, y_end) for x_end, y_end in self._outlooks(found)]
-        column = outlooks[0]
-        for other in outlooks[1:]:
-            column = column.set(column.ne_missing(other), None)
-        return column
-
-    def _outlooks(self, found: ResultRows) -> Iterator[tuple[Words, Words]]:
-        """The ends that the two intervals may have: as they are, or where predicates ceased to hold."""
-        _, x_word, _, y_word = self._instants
-        for x_end in self._ends(found, self.x, x_word):
-            for y_end in self._ends(found, self.y, y_word):
-                yield x_end, y_end
-
-    def _ends(self, found: ResultRows, symbol: int, word: OutputWord) -> Iterator[Words]:
-        end = found[word]
-        yield end
-        if symbol in self.bridged:
-            yield np.where(end == OPEN, found[OutputWord(symbol, "since")], end)
-
-    def _name(self, found: ResultRows, xe: Words, ye: Words) -> pl.Series:
-        """An open end is later than now: how it compares with one that is later too, is not known."""
-        xs, ys = (found[word] for word in self._instants[::2])
-        order = _endpoint_orders(xs, xe, ys, ye)
-        column = self._names.gather(pl.Series(order.astype(np.uint32)))
-        for wide, precise, word in self._followers:
-            end = xe if precise == Relation.FOLLOWED_BY else ye
-            follows = found[word] == (end if self.is_listed else 1)
-            is_precise = follows & (order == ENDPOINT_ORDER[wide].number)
-            column = column.set(pl.Series(is_precise), names(precise)[0])
-        if self.is_sequenced:  # each of these ends is known when it comes
-            unknown = (xe == OPEN) & (ye == OPEN)
-        else:
-            now = found.times
-            x_end, y_end = found.shown(xe), found.shown(ye)
-            unknown = ((xe == OPEN) & (y_end > now)) | ((ye == OPEN) & (x_end > now))
-        return column.set(pl.Series(unknown), None) if unknown.any() else column
-
-
-@dataclass(frozen=True)
 class MatchBound(Output):
     """The earliest start or the latest end of all intervals: where a match as an interval lies."""
 
@@ -349,62 +240,10 @@ class MatchBound(Output):
         return self.time.as_times(nullable(bound))
 
 
-@dataclass(frozen=True)
-class CalculatedValue(Output):
-    """An aggregate that calculates a number, from the values of a column or from the events."""
-
-    symbol: int
-    calculation: Calculation
-    number: int = 0  # of the attribute that holds the values; cells of events read none
-    #: Where rows stand for groups of rows: of each kind of cell the attribute that has what groups add to it.
-    of_groups: tuple[tuple[CellKind, int], ...] = ()
-
-    @cached_property
-    def words(self) -> tuple[OutputWord, ...]:
-        if not self.of_groups:
-            return _cell_words(self.symbol, self.calculation, self.number)
-        numbers = dict(self.of_groups)
-        return tuple(
-            OutputWord(self.symbol, Cell(self.symbol, CellKind.SUM_INT, numbers[kind]), part)
-            for kind, part in self.calculation.words
-        )
-
-    def column(self, found: ResultRows) -> pl.Series:
-        return nullable(*self.calculation.finish(*(found[word] for word in self.words)))
-
-
-@dataclass(frozen=True)
-class SelectedValue(Output):
-    """An aggregate that gives one of the values of a column."""
-
-    symbol: int
-    number: int
-    attribute: Attribute
-    selection: Selection
-
-    @cached_property
-    def words(self) -> tuple[OutputWord, ...]:
-        return _cell_words(self.symbol, self.selection, self.number)
-
-    @property
-    def values_of(self) -> str:
-        return self.attribute.name
-
-    def column(self, found: ResultRows) -> pl.Series:
-        known, value = (found[word] for word in self.words)
-        unknown = known != 1
-        if self.attribute.form == FLOAT:
-            return nullable(np.ascontiguousarray(value).view(np.float64), unknown)
-        column = nullable(np.where(unknown, 0, value), unknown)
-        if self.attribute.form == CODE:
-            return found.dictionaries[self.number].gather(column)
-        return column.cast(pl.Int32) if self.dtype == pl.Date else column
-
-
 def report_columns(
     query: Query, schema: Mapping[str, pl.DataType], time: TimeColumn
 ) -> tuple[Output, ...]:
-    """What every result row begins with: the keys, when it was reported, and the phase."""
+    """The first columns of every result: the keys, the time of the report, and the phase."""
     report = "completed_at" if query.emit is Emit.COMPLETION else "detected_at"
     outputs: list[Output] = [PartitionKey(n, schema[n], n) for n in query.partition_by]
     outputs.append(ReportTime(report, time.dtype, time))
@@ -432,78 +271,8 @@ def result_frame(outputs: tuple[Output, ...], found: ResultRows) -> pl.DataFrame
     return pl.DataFrame([of_type(o.column(found), o.dtype).alias(o.name) for o in outputs])
 
 
-def aggregate_output(
-    query: Query,
-    columns: InputColumns,
-    item: Aggregate,
-    symbol: int,
-    attributes: dict[Attribute, int],
-    clause: str | None = None,
-) -> Output:
-    """The output of an aggregate over the events of a symbol; a new attribute gets a number."""
-    stream = columns.stream
-    aggregation = AGGREGATIONS[item.function]
-
-    def number_of(attribute: Attribute) -> int:
-        return attributes.setdefault(attribute, len(attributes))
-
-    if item.column is None and query.is_combined:
-        rows = aggregation.over[INTEGER]
-        assert isinstance(rows, Calculation), "what needs no column counts rows"
-        number = number_of(Attribute(ROW, INTEGER, stream))
-        return CalculatedValue(item.alias, rows.dtype, symbol, rows, number)
-    if item.column is None:
-        over_events = aggregation.over_events
-        assert over_events is not None, "the language declares that it needs a column"
-        of_groups = _of_groups(columns, ROW, over_events, number_of)
-        return CalculatedValue(item.alias, over_events.dtype, symbol, over_events, 0, of_groups)
-    where = ("column", item.alias)
-    dtype = columns.dtype(item.column, where, clause or item.function)
-    form = aggregation.form_of(dtype)
-    if form is None:
-        raise query.fault(
-            where, f"{item.function} needs a numeric column; {item.column} has type {dtype}"
-        )
-    computation = aggregation.over[form]
-    is_selected = isinstance(computation, Selection)
-    if is_selected and item.column in query.partition_by and query.rows is None:
-        return PartitionKey(item.alias, dtype, item.column)
-    of_groups = _of_groups(columns, item.column, computation, number_of)
-    if of_groups and isinstance(computation, Calculation):
-        return CalculatedValue(item.alias, computation.dtype, symbol, computation, 0, of_groups)
-    carried = query.is_combined and computation in _OF_ONE_EVENT
-    attribute = Attribute(item.column, form, stream, carried)
-    number = number_of(attribute)
-    if isinstance(computation, Selection):
-        return SelectedValue(item.alias, dtype, symbol, number, attribute, computation)
-    return CalculatedValue(item.alias, computation.dtype, symbol, computation, number)
-
-
-#: What a group of rows adds to the cells of which the order of rows does not count.
-_FORMS_OF_GROUPS = {CellKind.ROWS: SUMMED, CellKind.COUNT: COUNTED, CellKind.SUM_INT: SUMMED}
-
-
-def _of_groups(
-    columns: InputColumns,
-    name: str,
-    computation: Computation,
-    number_of: Callable[[Attribute], int],
-) -> tuple[tuple[CellKind, int], ...]:
-    """The attributes with what groups of rows add to each cell; none where single rows are needed."""
-    kinds = dict.fromkeys(kind for kind, _ in computation.words)
-    if not columns.is_grouped or not kinds.keys() <= _FORMS_OF_GROUPS.keys():
-        return ()
-    return tuple((kind, number_of(Attribute(name, _FORMS_OF_GROUPS[kind]))) for kind in kinds)
-
-
 def _endpoints(symbol: int) -> tuple[OutputWord, OutputWord]:
     return OutputWord(symbol, "ts"), OutputWord(symbol, "te")
-
-
-def _cell_words(symbol: int, computation: Computation, column: int) -> tuple[OutputWord, ...]:
-    return tuple(
-        OutputWord(symbol, Cell(symbol, kind, column), part) for kind, part in computation.words
-    )
 
 
 def nullable(values: NDArray[Any], unknown: NDArray[np.bool_] | None = None) -> pl.Series:
@@ -515,15 +284,5 @@ def nullable(values: NDArray[Any], unknown: NDArray[np.bool_] | None = None) -> 
 
 
 def of_type(column: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """A column as one of this type."""
     return column if column.dtype == dtype else column.cast(dtype)
-
-
-def _endpoint_orders(xs: Words, xe: Words, ys: Words, ye: Words) -> Words:
-    """`EndpointOrder.number` of every row; no difference is taken, since it might overflow."""
-
-    def compared(a: Words, b: Words) -> Any:
-        return (a > b).astype(np.int64) - (a < b).astype(np.int64)
-
-    order = EndpointOrder(compared(xs, ys), compared(xs, ye), compared(xe, ys), compared(xe, ye))
-    numbers: Any = order.number
-    return np.asarray(numbers, np.int64)

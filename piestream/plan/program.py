@@ -97,7 +97,7 @@ class JoinKey:
 
 
 def counted_streams(query: Query) -> list[int]:
-    """The numbers of the streams whose events symbols bound, where there are several to tell apart."""
+    """The streams whose events are counted for bounds on EVENTS, if there are several streams."""
     if not query.is_combined:
         return []
     bounded = (s for s in query.symbols if (s.at_least_events, s.at_most_events) != (None, None))

@@ -1,4 +1,4 @@
-"""What a query gives of a match: the output of each item of RETURN, and of what WHERE reads."""
+"""The outputs of a query: one for each item of RETURN, and for each value that WHERE reads."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from piestream.language.parts import (
     Return,
     Value,
 )
+from piestream.plan.aggregate_outputs import aggregate_output
 from piestream.plan.columns import Attribute, Errors, InputColumns, TimeColumn
 from piestream.plan.match_values import MatchValues, calculated_value, lengths_in_ticks
 from piestream.plan.outputs import (
@@ -27,9 +28,8 @@ from piestream.plan.outputs import (
     InstantNumber,
     IntervalDuration,
     Output,
-    RelationName,
-    aggregate_output,
 )
+from piestream.plan.relation_name import RelationName
 from piestream.relations import ANY, Relation, inverse
 
 __all__ = ["Returned", "returned_columns"]
@@ -37,7 +37,7 @@ __all__ = ["Returned", "returned_columns"]
 
 @dataclass(frozen=True)
 class Returned:
-    """What a query gives of a match."""
+    """The outputs of a query, and the attributes that they read."""
 
     outputs: tuple[Output, ...]  # the columns of RETURN
     tested: tuple[Output, ...]  # what WHERE reads, each by its text
@@ -118,7 +118,7 @@ class _Returns:
 
 
 def _allowed(query: Query, x: str, y: str) -> Relation:
-    """What the pattern allows between two symbols; every Allen relation if it says nothing."""
+    """The relations that the pattern allows between two symbols; all of Allen's if they have no constraint."""
     for constraint in query.constraints:
         if (constraint.x, constraint.y) == (x, y):
             return constraint.relations

@@ -230,7 +230,7 @@ class _Writer(ItemWriter):
         return number
 
     def _operand(self, text: str) -> Expression:
-        """What an item reads of its row."""
+        """The operand that an item reads in its row."""
         if text in self.operands:
             return self.operands[text].typed
         type = type_of_dtype(self._own_dtype(text))
@@ -283,7 +283,7 @@ class _Writer(ItemWriter):
         self._share_codes(self._text(left) | self._text(right))
 
     def _share_codes(self, attributes: set[int]) -> None:
-        """Let attributes whose texts meet have one dictionary."""
+        """Give attributes whose texts are compared with each other one dictionary."""
         cells = [Cell(0, CellKind.FIRST, number) for number in sorted(attributes)]
         for cell in cells[1:]:
             key = JoinKey(cells[0], cell)

@@ -1,4 +1,4 @@
-"""How many ways in which rows can match the conditions of a row pattern tell apart."""
+"""How many ways of matching the same rows the conditions of a row pattern distinguish."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def values_told_apart(
 
 
 def doubling_text(query: Query) -> str | None:
-    """What is to be said of a row pattern in which the ways to match may double without a bound."""
+    """A warning about a row pattern whose number of ways to match may double with each row."""
     rows = query.rows
     if rows is None or rows.within is not None or not rows.conditions:
         return None
@@ -53,7 +53,7 @@ def warn_of_doubling(query: Query) -> None:
 
 
 def _is_own(rows: RowPattern, condition: RowCondition, item: RowItem) -> bool:
-    """Whether an item is one of the row that the condition is asked of."""
+    """Whether an item is one of the row on which the condition is evaluated."""
     is_last = item.function == "LAST" and not item.offset
     return is_last and condition.variable in rows.members(item.variable)
 

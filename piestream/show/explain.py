@@ -22,7 +22,7 @@ from piestream.language.parts import Condition, Constraint, Emit, Symbol
 from piestream.language.printer import constraint_text, silence_text
 from piestream.plan.conditions import join_key_texts
 from piestream.plan.join_order import Step
-from piestream.relations import ANY, Relation, names
+from piestream.relations import ANY, Relation, names, said
 from piestream.show.absences import absence_lines
 from piestream.show.example import drawn_examples, possible_relations
 from piestream.show.keeping import FROM_START, keep_lines, keep_times
@@ -335,13 +335,13 @@ def _implied(query: Query) -> Iterator[str]:
                 yield f"{x} {_set_text(possible)} {y}"
         elif possible != allowed[x, y]:
             never = names(allowed[x, y] & ~possible)
-            yield f"{x} {'; '.join(names(possible))} {y} ({', '.join(never)}: never in a match)"
+            yield f"{x} {said(possible)} {y} ({', '.join(never)}: never in a match)"
 
 
 def _set_text(relations: Relation) -> str:
     if len(names(relations)) >= _MANY:
         return f"anything but {'; '.join(names(ANY & ~relations))}"
-    return "; ".join(names(relations))
+    return said(relations)
 
 
 def _where(where: Condition, binding: Binding) -> Iterator[str]:

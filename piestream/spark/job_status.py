@@ -35,8 +35,8 @@ def publish(
     name that ``run`` was given for them. ``piestream watch`` reads the file. What it gives can be told
     to ``stop("closed")`` before the query ends.
     """
-    told = _Progress(running, name_of(Path(path)), query, metrics)
-    publisher = Publisher(path, told.read, _RATE_SECONDS)
+    progress = _Progress(running, name_of(Path(path)), query, metrics)
+    publisher = Publisher(path, progress.read, _RATE_SECONDS)
     publisher.start()
     return publisher
 

@@ -145,3 +145,55 @@ def test_pandas_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # importing it fails then
     with pytest.raises(ImportError, match=r"pip install 'piestream\[pandas\]'"):
         as_kind("pandas", pl.DataFrame({"ts": [1]}))
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('DEFINE a AS k = "on" PATTERN a WITHIN 60 s', "single quotes: 'on'"),
+        ('DEFINE a AS "X" > 8 PATTERN a WITHIN 60 s', "did you mean x? a text stands in single"),
+        (
+            "LET m = 2 * x DEFINE a AS m > 8 PATTERN a WITHIN 60 s RETURN FIRST(a.m)",
+            "a name of LET",
+        ),
+    ],
+)
+def test_names_that_are_no_columns_say_what_they_may_be(text: str, hint: str) -> None:
+    with pytest.raises(ps.QueryError, match="there is no column") as caught:
+        ps.query(f"FROM s ORDER BY ts {text}").run(
+            pl.DataFrame({"ts": [NOON], "x": [9.0], "k": "on"})
+        )
+    assert hint in str(caught.value.faults[0].hint)
+
+
+def test_the_unit_of_a_tick_is_declared_of_the_time_column_that_there_is() -> None:
+    query = ps.query("FROM s ORDER BY tick MAX GAP 5 s DEFINE a AS x > 8 PATTERN a WITHIN 60 s")
+    with pytest.raises(ps.QueryError) as caught:
+        query.run(pl.DataFrame({"tick": [1], "x": [9.0]}))
+    assert {"`ORDER BY tick UNIT s`" in str(fault.hint) for fault in caught.value.faults} == {True}
+
+
+def test_events_of_one_time_are_told_to_name_the_column_that_orders_them() -> None:
+    frame = pl.DataFrame({"ts": [NOON, NOON], "x": [9.0, 9.0]})
+    with pytest.raises(ps.TieError, match="ORDER BY ts, seq takes all of them"):
+        QUERY.run(frame)
+    assert len(ps.query(str(QUERY).replace("ts", "ts, n")).run(frame.with_row_index("n"))) == 1
+
+
+def test_a_comparison_of_a_value_in_the_builder_is_a_text() -> None:
+    a = ps.define("a", "x > 8")
+    with pytest.raises(TypeError, match=r'\.where\("MAX\(a\.x\) > 9"\)'):
+        assert a.max("x") > 9
+    with pytest.raises(ps.QueryError, match="sequence='n'"):
+        ps.pattern(a).within("60 s").order_by("ts", "n")
+
+
+def test_rows_without_a_stream_name_one_that_is_no_archive(tmp_path: Path) -> None:
+    ps.archive(tmp_path / "past", time="ts").append(pl.DataFrame({"ts": [1], "x": [9.0]}))
+    found = "DEFINE a AS x > 8 PATTERN a WITHIN 60) AS"
+    query = ps.query(
+        f"FROM (FROM live ORDER BY ts {found} l WITH (FROM ARCHIVE '{tmp_path}/past' ORDER BY ts "
+        f"{found} p DEFINE b AS l, c AS p PATTERN c before b WITHIN 99"
+    )
+    with pytest.raises(ValueError, match=r'run\({"live": rows, …}\)'):
+        query.open().push([{"ts": 1, "x": 9.0}])

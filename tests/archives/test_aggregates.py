@@ -163,6 +163,7 @@ def test_wrong_aggregates_are_explained(tmp_path: Path) -> None:
         "AVG(name)": "AVG is of numbers; name has type String",
         "AVG(*)": "only COUNT may be of",
         "speed": "this is no aggregate",
+        "SUM(speed), MAX(speed)": "each aggregate is a text of its own",
     }.items():
         with pytest.raises(ps.QueryError, match=message):
             lake.aggregate(text)

@@ -97,6 +97,7 @@ def test_ties_fail_or_are_left_out_and_counted(piestream: Any, tmp_path: Path) -
     refused = piestream("run", "-q", QUERY, path)
     assert refused.exit_code == 1
     assert "k = 1, t = 2" in refused.stderr
+    assert "--ties first" in refused.stderr
     first = piestream("run", "-q", QUERY, path, "--ties", "first")
     assert "3 events, 0 matches" in first.stderr
     last = piestream("run", "-q", QUERY, path, "--ties", "last")

@@ -8,7 +8,7 @@ import pytest
 
 from piestream.expressions.durations import UNIT_SPELLINGS
 from piestream.expressions.functions import EXTRACT_PARTS, FUNCTIONS
-from piestream.expressions.parse import ALLOWED_FUNCTIONS
+from piestream.expressions.reading import ALLOWED_FUNCTIONS
 from piestream.language.aggregates import AGGREGATES, AggregateFunction
 from piestream.language.clauses import CLAUSES
 from piestream.language.returns import FUNCTIONS as RETURNED

@@ -36,7 +36,7 @@ class Run:
     valid: int
 
 
-def _allen(xs: int, xe: int, ys: int, ye: int) -> Relation:
+def allen(xs: float, xe: float, ys: float, ye: float) -> Relation:
     """The one relation of Allen's that two intervals have."""
     found = {
         Relation.BEFORE: xe < ys,
@@ -63,7 +63,7 @@ def futures(xs: int, xe: int | None, ys: int, ye: int | None) -> frozenset[Relat
     now = max(t for t in (xs, xe, ys, ye) if t is not None)
     x_ends = (now + 1, now + 2) if xe is OPEN else (xe,)
     y_ends = (now + 1, now + 2) if ye is OPEN else (ye,)
-    return frozenset(_allen(xs, x_end, ys, y_end) for x_end, y_end in product(x_ends, y_ends))
+    return frozenset(allen(xs, x_end, ys, y_end) for x_end, y_end in product(x_ends, y_ends))
 
 
 class _Stream:

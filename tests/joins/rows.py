@@ -30,6 +30,7 @@ from piestream.plan.compiler import compile_query
 from piestream.plan.outputs import ResultRows, result_frame
 from piestream.plan.program import Cell, JoinKey
 from piestream.relations import Relation, inverse, names
+from tests.joins.reference import allen
 
 __all__ = ["Given", "Interval", "Scene", "detector_of", "expected", "found", "random_scene"]
 
@@ -112,26 +113,6 @@ class Interval:
         return self.end if known else None
 
 
-def _allen(xs: float, xe: float, ys: float, ye: float) -> Relation:
-    found = {
-        Relation.BEFORE: xe < ys,
-        Relation.MEETS: xe == ys,
-        Relation.OVERLAPS: xs < ys < xe < ye,
-        Relation.FINISHED_BY: xs < ys and xe == ye,
-        Relation.CONTAINS: xs < ys and ye < xe,
-        Relation.STARTS: xs == ys and xe < ye,
-        Relation.EQUALS: xs == ys and xe == ye,
-        Relation.STARTED_BY: xs == ys and ye < xe,
-        Relation.DURING: ys < xs and xe < ye,
-        Relation.FINISHES: ys < xs and xe == ye,
-        Relation.OVERLAPPED_BY: ys < xs < ye < xe,
-        Relation.MET_BY: ye == xs,
-        Relation.AFTER: ye < xs,
-    }
-    (one,) = [relation for relation, holds in found.items() if holds]
-    return one
-
-
 def _futures(x: Interval, y: Interval, now: int) -> set[Relation]:
     """What the relation may turn out to be, as far as is known."""
     ends = [e for e in (x.end_at(now), y.end_at(now)) if e is not None and e > now]
@@ -140,7 +121,7 @@ def _futures(x: Interval, y: Interval, now: int) -> set[Relation]:
         later += [(now + end) / 2, end, end + 0.5]
     x_ends = [x.end_at(now)] if x.end_at(now) is not None else later
     y_ends = [y.end_at(now)] if y.end_at(now) is not None else later
-    return {_allen(x.start, a, y.start, b) for a, b in product(x_ends, y_ends)}
+    return {allen(x.start, a, y.start, b) for a, b in product(x_ends, y_ends)}
 
 
 class _World:

@@ -237,3 +237,15 @@ def test_a_duration_of_another_style_is_answered_with_ours(written: str, meant: 
 def test_a_duration_that_is_not_clear_is_answered_with_an_example(written: str) -> None:
     with pytest.raises(QueryError, match="write it like '5 minutes'"):
         pattern(A).within(written)
+
+
+def test_a_symbol_alone_is_joined_with_what_may_not_be_there() -> None:
+    built = pattern(A & ~(D.after(A) & (D.ts - A.te <= "10 s")) & ~D2.during(A)).within("9 s")
+    text = f"PATTERN a AND NOT (d after a AND d.ts - a.te <= 10 s) AND NOT ({D2.name} during a)"
+    defined = str(built).split("PATTERN")[0]
+    assert built.query == parse(f"{defined} {text} WITHIN 9 s")
+    assert pattern(A & A.before(S)).within("9 s").query == pattern(A.before(S)).within("9 s").query
+    with pytest.raises(QueryError, match="no constraint connects a with s"):
+        _ = pattern(A & S).within("9 s").query
+    with pytest.raises(QueryError, match=r"~d\.intersects\(a\)"):
+        _ = A & ~D

@@ -115,7 +115,7 @@ def test_a_fault_found_later_stands_at_its_place_in_the_text() -> None:
     query = parse("FROM x ORDER BY t\nDEFINE a AS p > 1\nPATTERN a\nWITHIN 5 minutes")
     with pytest.raises(QueryError) as caught:
         query.ticks(("within",), query.within, None)
-    assert "ORDER BY ts UNIT s" in str(caught.value)
+    assert "ORDER BY t UNIT s" in str(caught.value)
     assert (caught.value.faults[0].line, caught.value.faults[0].column) == (4, 8)
     assert query.ticks(("within",), query.within, 10**9) == 300
     with pytest.raises(QueryError, match="not a whole number of ticks"):

@@ -234,7 +234,7 @@ class _Writer:
         value = self.value(operand)
         match operand.type.kind, type.kind:
             case Kind.INT, Kind.INT if operand.type.is_wide and not type.is_wide:
-                return _whole(value.low, value.high, value.there, value.missing, type)
+                return _whole(value.low, value.high, value.there, value.missing)
             case (Kind.INT | Kind.BOOL, Kind.INT):
                 dtype = pl.Int128 if type.is_wide else pl.Int64
                 return Bounds(
@@ -372,7 +372,7 @@ def _arithmetic(operator: ArithmeticOperator, left: Bounds, right: Bounds, type:
         low, high = (
             pl.when(known).then(end) for end in (pl.min_horizontal(ends), pl.max_horizontal(ends))
         )
-        return _whole(low, high, there, missing, type)
+        return _whole(low, high, there, missing)
     # of what is infinite a result may be no number, and is missing then
     sound = _all(_is(end.is_finite()) for end in (a, b, c, d))
     if operator == "/":
@@ -384,7 +384,7 @@ def _arithmetic(operator: ArithmeticOperator, left: Bounds, right: Bounds, type:
     return Bounds(low, high, there, missing | ~sound)
 
 
-def _whole(low: pl.Expr, high: pl.Expr, there: pl.Expr, missing: pl.Expr, type: Type) -> Bounds:
+def _whole(low: pl.Expr, high: pl.Expr, there: pl.Expr, missing: pl.Expr) -> Bounds:
     """Whole numbers; those that 64 bits do not hold are missing."""
     fits = _is(low >= -(2**63)) & _is(high <= 2**63 - 1)
     low, high = (pl.when(fits).then(end).cast(pl.Int64, strict=False) for end in (low, high))

@@ -108,7 +108,7 @@ class Function(Implementation):
     keeps_whole_numbers: bool = False
     #: Other names that it may be written with.
     aliases: tuple[str, ...] = ()
-    #: The class of sqlglot's tree that stands for it; None if `parse` has a rule of its own.
+    #: The class of sqlglot's tree that stands for it; None if `reading` has a rule of its own.
     node: str | None
     #: The arguments of that class, in the order in which they are written.
     node_arguments: tuple[str, ...] = ("this", "expression", "expressions", "decimals", "start",

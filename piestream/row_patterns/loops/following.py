@@ -121,7 +121,7 @@ def _note_complete(partition: Partition, node: int, end: int) -> None:
 
 
 @kernel
-def _room_for(program: Program, found: int, n_old: int, store: list[Array]) -> Words:
+def _room_for(program: Program, found: int, store: list[Array]) -> Words:
     """Room for the threads behind a row that can come of one thread more, and be looked up."""
     width = thread_words(program)
     most = found + program.n_states + 1
@@ -178,7 +178,7 @@ def step_following(
     has_ended = False
     _begin_equals(n_old + program.n_states, store)
     for number in range(n_old):
-        _room_for(program, found, n_old, store)
+        _room_for(program, found, store)
         _keep_room_for_equals(program, found, store)
         thread = thread_at(program, pointer(store[THREADS]), number)
         if thread.state == program.accept:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from piestream.language.options import Partitioning, SparkStreamOptions, Ties, help_of
+from piestream.language.signatures import takes_fields
 from piestream.spark.job.connectors import SINKS, SOURCES
 
 __all__ = ["stream"]
@@ -16,17 +18,14 @@ __all__ = ["stream"]
 _DEFAULTS = SparkStreamOptions()
 
 
-def stream(
-    query_file: Annotated[Path, typer.Argument(metavar="QUERY.SQL", help="The query's file.")],
+@dataclass(frozen=True, kw_only=True)
+class InputOptions:
+    """Where rows come from, and what they are."""
+
     source: Annotated[
         list[str],
         typer.Option(help=f"{SOURCES}. Of several streams each: NAME=parquet:DIR."),
-    ],
-    sink: Annotated[
-        str,
-        typer.Option(help=f"{SINKS}."),
-    ],
-    checkpoint: Annotated[str, typer.Option(help="The directory of offsets and states.")],
+    ]
     schema: Annotated[
         list[str] | None,
         typer.Option(
@@ -34,38 +33,14 @@ def stream(
             "timestamp'. Without it, those of the files that are there. Of several streams: "
             "'NAME=car_id int, …'."
         ),
-    ] = None,
+    ] = None
     select: Annotated[
         list[str] | None,
         typer.Option(
             help="A column in Spark SQL: 'value % 10 AS car_id'. The query reads only these. Of "
             "several streams: 'NAME=value % 10 AS car_id'."
         ),
-    ] = None,
-    lateness: Annotated[
-        str | None, typer.Option(help=help_of(SparkStreamOptions, "lateness"))
-    ] = None,
-    ties: Annotated[Ties, typer.Option(help=help_of(SparkStreamOptions, "ties"))] = _DEFAULTS.ties,
-    available_now: Annotated[
-        bool, typer.Option("--available-now", help="Process what is there, and end.")
-    ] = False,
-    rest: Annotated[
-        str | None,
-        typer.Option(help="At the end, write to this sink what still waits for the watermark."),
-    ] = None,
-    every: Annotated[
-        str | None, typer.Option(help="The interval of micro-batches: '5 seconds'.")
-    ] = None,
-    buckets: Annotated[
-        int, typer.Option(min=1, help=help_of(SparkStreamOptions, "buckets"))
-    ] = _DEFAULTS.buckets,
-    partitioning: Annotated[
-        Partitioning, typer.Option(help=help_of(SparkStreamOptions, "partitioning"))
-    ] = _DEFAULTS.partitioning,
-    status: Annotated[
-        str | None,
-        typer.Option(help="Write to this file how the job goes, for piestream watch."),
-    ] = None,
+    ] = None
     source_option: Annotated[
         list[str] | None,
         typer.Option(
@@ -73,19 +48,75 @@ def stream(
             help="An option of the source; of several streams that of all, or of one: "
             "NAME=NAME=VALUE.",
         ),
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """Where matches go."""
+
+    sink: Annotated[
+        str,
+        typer.Option(help=f"{SINKS}."),
+    ]
     sink_option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the sink.")
+    ] = None
+    rest: Annotated[
+        str | None,
+        typer.Option(help="At the end, write to this sink what still waits for the watermark."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateOptions:
+    """How events are ordered and states are kept: fields of `SparkStreamOptions`."""
+
+    lateness: Annotated[str | None, typer.Option(help=help_of(SparkStreamOptions, "lateness"))] = (
+        None
+    )
+    ties: Annotated[Ties, typer.Option(help=help_of(SparkStreamOptions, "ties"))] = _DEFAULTS.ties
+    buckets: Annotated[int, typer.Option(min=1, help=help_of(SparkStreamOptions, "buckets"))] = (
+        _DEFAULTS.buckets
+    )
+    partitioning: Annotated[
+        Partitioning, typer.Option(help=help_of(SparkStreamOptions, "partitioning"))
+    ] = _DEFAULTS.partitioning
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionOptions:
+    """Spark's own settings."""
+
+    conf: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark.")
+    ] = None
+    master: Annotated[
+        str | None, typer.Option(help="Spark's master: local[*], or that of spark-submit.")
+    ] = None
+
+
+@takes_fields
+def stream(
+    query_file: Annotated[Path, typer.Argument(metavar="QUERY.SQL", help="The query's file.")],
+    input: InputOptions,
+    output: OutputOptions,
+    state: StateOptions,
+    session: SessionOptions,
+    checkpoint: Annotated[str, typer.Option(help="The directory of offsets and states.")],
+    available_now: Annotated[
+        bool, typer.Option("--available-now", help="Process what is there, and end.")
+    ] = False,
+    every: Annotated[
+        str | None, typer.Option(help="The interval of micro-batches: '5 seconds'.")
+    ] = None,
+    status: Annotated[
+        str | None,
+        typer.Option(help="Write to this file how the job goes, for piestream watch."),
     ] = None,
     param: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="What :NAME in the query stands for."),
-    ] = None,
-    conf: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark.")
-    ] = None,
-    master: Annotated[
-        str | None, typer.Option(help="Spark's master: local[*], or that of spark-submit.")
     ] = None,
 ) -> None:
     """Run a query as a streaming job on Spark."""
@@ -99,18 +130,24 @@ def stream(
         parsed = parse(query_file.read_text(), **parameters_written(param or []))
         job = Job(
             query=parsed,
-            sources=parse_sources(parsed, source, schema or [], select or [], source_option or []),
-            sink=parse_connector(sink, pairs(sink_option or []), is_source=False),
+            sources=parse_sources(
+                parsed,
+                input.source,
+                input.schema or [],
+                input.select or [],
+                input.source_option or [],
+            ),
+            sink=parse_connector(output.sink, pairs(output.sink_option or []), is_source=False),
             checkpoint=checkpoint,
             available_now=available_now,
             every=every,
             status=status,
-            rest=None if rest is None else parse_connector(rest, {}, is_source=False),
-            options=SparkStreamOptions(
-                ties=ties, lateness=lateness, buckets=buckets, partitioning=partitioning
+            rest=(
+                None if output.rest is None else parse_connector(output.rest, {}, is_source=False)
             ),
+            options=SparkStreamOptions(**asdict(state)),
         )
-        spark = _session(master, pairs(conf or []))
+        spark = _session(session.master, pairs(session.conf or []))
         try:
             run_job(spark, job)
         finally:
