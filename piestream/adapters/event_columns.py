@@ -5,6 +5,7 @@ Nothing is converted that could lose something; what does not fit its column is 
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
@@ -17,6 +18,9 @@ from piestream.adapters.read_columns import columns_to_read, named_columns
 from piestream.errors import SchemaError
 from piestream.language.inputs import Event
 from piestream.language.model import Query
+
+#: How far down values may stand in values.
+_DEEPEST = 50
 
 _TYPES: dict[type, pl.DataType] = {
     bool: pl.Boolean(),
@@ -48,7 +52,7 @@ def event_list(rows: Any) -> list[Event] | None:
 
 def event_types(events: Sequence[Event], query: Query) -> dict[str, pl.DataType]:
     """The columns of events. Whole numbers beside floats are floats; NULL is of any type."""
-    names = list(dict.fromkeys(chain.from_iterable(events)))
+    names = column_names(chain.from_iterable(events))
     read = named_columns(query)
     schema = {}
     for name in columns_to_read(query, names, lambda name: _may_be_time(events, name)):
@@ -68,6 +72,11 @@ def event_types(events: Sequence[Event], query: Query) -> dict[str, pl.DataType]
             )
         schema[name] = types[0] if len(types) == 1 else pl.Object() if types else pl.Null()
     return schema
+
+
+def column_names(names: Iterable[Any]) -> list[str]:
+    """Each name once. What is no text cannot be named in a query, and is left out."""
+    return [name for name in dict.fromkeys(names) if isinstance(name, str)]
 
 
 def _may_be_time(events: Sequence[Event], name: str) -> bool:
@@ -103,10 +112,24 @@ def value_type(value: Any) -> pl.DataType:
         return pl.Null()
     if isinstance(value, datetime) and value.tzinfo is not None:
         return pl.Datetime("us", getattr(value.tzinfo, "key", "UTC"))
+    if _nests_deeply(value):
+        return pl.Object()
     try:
         return _TYPES.get(type(value)) or pl.Series([value]).dtype
     except (TypeError, ValueError, pl.exceptions.PolarsError):
         return pl.Object()
+
+
+def _nests_deeply(value: Any) -> bool:
+    """Whether values stand in values further down than Polars follows: it crashes, or takes for ever."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        inside = chain.from_iterable(
+            outer.values() if isinstance(outer, dict) else outer for outer in level
+            if isinstance(outer, list | tuple | dict)
+        )  # fmt: skip
+        level = list({id(value): value for value in inside}.values())
+    return bool(level)
 
 
 def value_column(name: str, given: Iterable[Any], dtype: pl.DataType) -> pl.Series:
@@ -147,7 +170,8 @@ def _misfit(name: str, dtype: pl.DataType, value: Any) -> SchemaError:
         instead = (
             "give all times a zone, as time.replace(tzinfo=timezone.utc) does, or none of them"
         )
-    return SchemaError(f"column {name} holds {dtype}, and an event's is {value!r}; {instead}")
+    shown = reprlib.repr(value) if isinstance(value, list | tuple | dict) else repr(value)
+    return SchemaError(f"column {name} holds {dtype}, and an event's is {shown}; {instead}")
 
 
 #: What stands where a value is missing in the dicts that pandas makes of its rows.
@@ -188,4 +212,6 @@ def _fits(value: Any, dtype: pl.DataType) -> bool:
         return isinstance(value, int) and kind is not bool
     if dtype.is_float():
         return isinstance(value, int | float) and kind is not bool
+    if dtype.is_nested():
+        return not _nests_deeply(value)
     return dtype != pl.String or isinstance(value, str)

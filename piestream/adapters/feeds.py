@@ -14,6 +14,7 @@ import polars as pl
 
 from piestream.adapters.binding import bound, lateness_ticks
 from piestream.adapters.event_columns import (
+    column_names,
     event_list,
     event_types,
     events_frame,
@@ -235,7 +236,7 @@ class StreamFeed(Feed):
     def _push_event(self, event: Event) -> Given:
         stream = self.stream
         if stream is None or self._untyped:
-            names: Iterable[str] = event
+            names: Iterable[str] = column_names(event)
             if stream is not None:
                 names = (n for n in self._untyped if n in event)
             stream = self._typed({name: value_type(event[name]) for name in names})

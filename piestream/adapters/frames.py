@@ -148,8 +148,14 @@ def _of_pandas(frame: Any) -> pl.DataFrame:
     try:
         columns: pl.DataFrame = frame.to_polars()
     except _UNCONVERTED:
-        return pl.DataFrame([column(name) for name in frame.columns])
-    return columns
+        columns = pl.DataFrame([column(name) for name in frame.columns])
+    # Objects that are all missing say nothing of their type; Polars takes them for strings.
+    unknown = [
+        column.name for column in columns
+        if column.dtype == pl.String and column.null_count() == len(column)
+        and frame[column.name].to_native().dtype == object
+    ]  # fmt: skip
+    return columns.with_columns(pl.lit(None).alias(name) for name in unknown)
 
 
 def as_kind(kind: Kind, result: pl.DataFrame) -> Any:
@@ -174,5 +180,8 @@ def _as_pandas(result: pl.DataFrame) -> Any:
     with _pyarrow_for_pandas():
         import pyarrow as pa
 
-    nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    integers = (pd.Int8Dtype, pd.Int16Dtype, pd.Int32Dtype, pd.Int64Dtype)
+    unsigned = (pd.UInt8Dtype, pd.UInt16Dtype, pd.UInt32Dtype, pd.UInt64Dtype)
+    nullable = {pa.from_numpy_dtype(dtype.type): dtype() for dtype in (*integers, *unsigned)}
+    nullable[pa.bool_()] = pd.BooleanDtype()
     return result.to_pandas(types_mapper=nullable.get)

@@ -206,6 +206,8 @@ class PredicateReading(TreeReading):
 
     def _read_literal(self, tree: Any) -> Node:
         if tree.is_string:
+            if not tree.this.isascii() and any("\ud800" <= c <= "\udfff" for c in tree.this):
+                return self.fault(tree, "a string cannot hold half a character, a lone surrogate")
             return Literal(tree.this, self.span(tree))
         return self._number(tree.this, tree)
 

@@ -113,6 +113,8 @@ def tokenize(text: str) -> tuple[list[Token], list[Diagnostic]]:
             name = match["quoted"][1:].removesuffix('"').replace('""', '"')
             if not name:
                 diagnostics.append(Diagnostic(span, "a name cannot be empty"))
+            if "\0" in name:
+                diagnostics.append(Diagnostic(span, "a name cannot hold the character U+0000"))
             tokens.append(Token(Kind.QUOTED, name, span))
         elif match["string"] is not None:
             if match["open_string"] is not None:

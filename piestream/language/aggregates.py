@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
 from piestream.expressions.refusals import AGGREGATE_NAMES
+from piestream.language.arguments import check_name
 from piestream.language.parts import Aggregate, Return
 from piestream.language.printer import alias_of, item_text
 
@@ -34,6 +35,7 @@ class ReturnBuilder:
 
     def alias(self, name: str) -> ReturnBuilder:
         """The same under another name."""
+        check_name(name, "a column")
         return ReturnBuilder(replace(self.item, alias=name))
 
     def _compared(self, sign: str, other: object) -> NoReturn:
@@ -104,6 +106,8 @@ class AggregateMethods:
     name: str
 
     def _over(self, function: str, column: str | None) -> ReturnBuilder:
+        if column is not None or AGGREGATES[function].needs_column:
+            check_name(column, "a column")
         alias = alias_of(function, self.name, column)
         return ReturnBuilder(Aggregate(function, self.name, column, alias))
 

@@ -16,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from piestream.expressions.diagnostics import Diagnostic, QueryError, located
 from piestream.expressions.durations import Duration, DurationLike, as_duration
 from piestream.language.aggregates import ReturnBuilder
+from piestream.language.arguments import check_mapping, check_name
 from piestream.language.conditions import condition_of_text
 from piestream.language.draft import AbsenceSpec, ConstraintSpec, QueryDraft, SymbolSpec
 from piestream.language.emission import NO_LIMITS, EmissionLimits, limit_fault
@@ -126,6 +127,9 @@ class QueryBuilder:
         """
         if window is None and not of:
             raise QueryError("within takes a window, or the windows `of` some symbols")
+        check_mapping(of, "of", "{low: '30 min'}")
+        for symbol in of or {}:
+            check_name(symbol.name if isinstance(symbol, SymbolBuilder) else symbol, "a symbol")
         windows = [
             Window(symbol if isinstance(symbol, str) else symbol.name, as_duration(length, "of"))
             for symbol, length in (of or {}).items()
@@ -150,6 +154,7 @@ class QueryBuilder:
         for name in names:
             if not isinstance(name, str):
                 raise QueryError(f"partition_by takes the names of columns, not {name!r}")
+            check_name(name, "a column")
         return self._with(_partition_by=names)
 
     def order_by(
@@ -178,13 +183,14 @@ class QueryBuilder:
         PATTERN a
         WITHIN 60
         """
+        check_name(column, "a column")
         if sequence is not None or row_order:
             check_sequence(column, sequence, row_order)
         first = replace(
             self._first,
             order_by=column,
             sequence=sequence,
-            row_order=row_order,
+            row_order=bool(row_order),
             time_unit=None if unit is None else unit_of_ticks(unit),
         )
         return self._with(_first=first)
@@ -289,6 +295,9 @@ class QueryBuilder:
         """
         if isinstance(stream, StreamBuilder):
             return self._with(_first=stream)
+        for given, what in ((stream, "a stream"), (path, "the files of FROM")):
+            if given is not None:
+                check_name(given, what)
         name = stream or (None if path is not None else UNNAMED_STREAM)
         return self._with(_first=replace(self._first, name=name, path=path))
 
@@ -313,6 +322,8 @@ class QueryBuilder:
         WITHIN 60
         RETURN MAX(a.x) - MIN(a.x) AS rise
         """
+        for alias in named:
+            check_name(alias, "a column")
         returns: list[Return | _Text] = [_as_return(item) for item in items]
         returns += [
             _Text(alias, item) if isinstance(item, str) else replace(_as_return(item), alias=alias)

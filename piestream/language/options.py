@@ -96,9 +96,13 @@ def _check_recover(value: bool) -> None:
         raise ValueError(f"recover is True or False, not {value!r}")
 
 
+#: More than a machine has cores for; each takes memory.
+_MOST_THREADS = 1000
+
+
 def _check_threads(value: int) -> None:
-    if not isinstance(value, int) or value < 1:
-        raise ValueError(f"threads is a number from 1 on, not {value!r}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST_THREADS:
+        raise ValueError(f"threads is a number from 1 to {_MOST_THREADS}, not {value!r}")
 
 
 def _check_limit(value: int) -> None:

@@ -88,7 +88,7 @@ class PatternBuilder(PatternPart):
             raise QueryError("an absence is no alternative: join it with &")
         if len(self.pairs) != 1 or len(as_pattern(other).pairs) != 1:
             raise QueryError("| joins alternatives on one pair; constraints are joined with &")
-        (left,), (right,) = self.pairs, other.pairs
+        (left,), (right,) = self.pairs, as_pattern(other).pairs
         if left.y is None or right.y is None:
             raise QueryError("| joins relations between two symbols")
         if left.distances or right.distances:

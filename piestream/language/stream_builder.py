@@ -14,6 +14,7 @@ from piestream.expressions.durations import (
     as_duration,
     tick_unit,
 )
+from piestream.language.arguments import check_name
 from piestream.language.draft import StreamDraft
 from piestream.language.model import Query
 from piestream.language.parts import Emit, Source
@@ -22,7 +23,7 @@ from piestream.language.signatures import named_options
 if TYPE_CHECKING:
     from piestream.language.builder import QueryBuilder
 
-__all__ = ["StreamBuilder", "stream", "unit_of_ticks"]
+__all__ = ["StreamBuilder", "check_stream", "stream", "unit_of_ticks"]
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,12 @@ def stream(
     WITHIN 6 h
     RETURN dose.drug
     """
-    if not isinstance(name, str) or not name:
-        raise QueryError(f"the name of a stream is a text, not {name!r}")
+    check_name(name, "a stream")
+    for column in (order_by, start, end, id):
+        if column is not None:
+            check_name(column, "a column")
+    if path is not None:
+        check_name(path, f"the files of {name}")
     if (start is None) != (end is None):
         raise QueryError(f"the stream {name} needs both start and end, the columns of intervals")
     of_events = order_by is not None or max_gap is not None
@@ -135,7 +140,7 @@ def stream(
         archive=archive,
         order_by=order_by,
         sequence=sequence,
-        row_order=row_order,
+        row_order=bool(row_order),
         time_unit=None if unit is None else unit_of_ticks(unit),
         max_gap=None if max_gap is None else as_duration(max_gap, "the gap"),
         start=start,
@@ -144,6 +149,15 @@ def stream(
         known_at_start=known_at_start,
         query=query,
     )
+
+
+def check_stream(stream: object, symbol: str) -> None:
+    """Refuse what no symbol can read.
+
+    >>> check_stream(None, "a")
+    """
+    if stream is not None and not isinstance(stream, StreamBuilder):
+        raise QueryError(f"the stream of {symbol} is one that ps.stream(…) made, not {stream!r}")
 
 
 def check_sequence(order_by: str | None, sequence: str | None, row_order: bool) -> None:
@@ -155,7 +169,9 @@ def check_sequence(order_by: str | None, sequence: str | None, row_order: bool) 
         raise QueryError("what orders events of one time stands behind a time: give order_by too")
     if sequence is not None and row_order:
         raise QueryError("sequence and row_order both order events of one time: give one of them")
-    if sequence is not None and (not isinstance(sequence, str) or sequence == order_by):
+    if sequence is not None:
+        check_name(sequence, "a column")
+    if sequence is not None and sequence == order_by:
         raise QueryError(f"sequence is another column than the time, not {sequence!r}")
 
 
@@ -165,7 +181,7 @@ def unit_of_ticks(unit: str) -> str:
     >>> unit_of_ticks("milliseconds"), unit_of_ticks("20 ms")
     ('ms', '20 ms')
     """
-    name = tick_unit(unit)
+    name = tick_unit(unit) if isinstance(unit, str) else None
     if name is None:
         raise QueryError(
             f"{unit} is not a unit; the units are {', '.join(NANOSECONDS)}, or so many of one: "

@@ -17,13 +17,14 @@ from piestream.expressions.durations import Duration, DurationLike, as_duration,
 from piestream.expressions.parameters import parameters_in
 from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.language.aggregates import AggregateMethods, ReturnBuilder
+from piestream.language.arguments import check_mapping, check_name
 from piestream.language.endpoint_builder import EndpointBuilder
 from piestream.language.lets import lets_of_texts
 from piestream.language.parts import DurationOf, RelationOf, Value
 from piestream.language.pattern_builder import Pair, PatternBuilder, PatternPart
 from piestream.language.printer import alias_of
 from piestream.language.signatures import named_options
-from piestream.language.stream_builder import StreamBuilder
+from piestream.language.stream_builder import StreamBuilder, check_stream
 from piestream.relations import ALL_NAMES, SETS, Relation, relations_named
 
 if TYPE_CHECKING:
@@ -74,14 +75,16 @@ def define(
     >>> ps.define("hot", "smooth > 80", until="smooth < 75", let={"smooth": "AVG(t) OVER 30 s"}).predicate
     Predicate(text='AVG(t) OVER 30 s > 80 UNTIL AVG(t) OVER 30 s < 75')
     """
+    check_name(name, "a symbol")
+    check_mapping(let, f"let of {name}", "{'smooth': 'AVG(x) OVER 5 s'}")
+    check_mapping(parameters, f"parameters of {name}", "{'limit': 70}")
+    check_stream(stream, name)
     if (until is not None or let) and not isinstance(predicate, str):
         raise QueryError(f"until and let go with a predicate that is a text, and {name} has none")
     if parameters and not isinstance(predicate, str):
         raise QueryError(
             f"{name} has parameters, and its predicate is no text that they could fill"
         )
-    if not isinstance(name, str) or not name:
-        raise QueryError(f"the name of a symbol is a text, not {name!r}")
     if predicate is None:
         if stream is None or (stream.start is None and stream.query is None):
             raise QueryError(f"{name} needs a predicate: only a stream of intervals has intervals")
@@ -138,8 +141,8 @@ def silence(
     PATTERN hot overlaps; contains quiet
     WITHIN 5 min
     """
-    if not isinstance(name, str) or not name:
-        raise QueryError(f"the name of a symbol is a text, not {name!r}")
+    check_name(name, "a symbol")
+    check_stream(stream, name)
     return SymbolBuilder(
         name,
         EVERY_INTERVAL,
@@ -455,6 +458,7 @@ class SymbolBuilder(AggregateMethods, PatternPart):
         >>> ps.define("dose", stream=infusions).value("drug").item
         Value(symbol='dose', column='drug', alias='dose_drug')
         """
+        check_name(column, "a column")
         return ReturnBuilder(Value(self.name, column, f"{self.name}_{column}"))
 
     def relation_to(self, other: SymbolBuilder) -> ReturnBuilder:
@@ -464,6 +468,8 @@ class SymbolBuilder(AggregateMethods, PatternPart):
         >>> a.relation_to(b).item
         RelationOf(x='a', y='b', alias='relation_a_b')
         """
+        if not isinstance(other, SymbolBuilder):
+            raise QueryError(f"{self.name} has a relation to a symbol, not to {other!r}")
         alias = alias_of("RELATION", self.name, other.name)
         return ReturnBuilder(RelationOf(self.name, other.name, alias))
 

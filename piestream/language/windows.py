@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from piestream.expressions.diagnostics import Span
-from piestream.expressions.durations import Duration
+from piestream.expressions.durations import MOST_TICKS, Duration
 from piestream.expressions.tokens import Kind, Token
 from piestream.language.cursor import Cursor
 from piestream.language.emission import EMISSION_CLAUSES
@@ -19,7 +19,7 @@ from piestream.language.emission import EMISSION_CLAUSES
 __all__ = ["NO_WINDOW", "Window", "all_windows", "read_windows", "windows_text"]
 
 #: Where there is no window of all symbols: more ticks than a window can have.
-NO_WINDOW = Duration(1 << 63, in_ticks=True)
+NO_WINDOW = Duration(MOST_TICKS, in_ticks=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ Whatever draws it needs to know nothing of queries, frames and time zones.
 
 from __future__ import annotations
 
+import reprlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ import polars as pl
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.intervals import intervals_of
 from piestream.diagnosis.rows import TIME, GivenRows
+from piestream.errors import SchemaError
 from piestream.expressions.columns import column_named, columns_named
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
@@ -172,18 +174,34 @@ def partition_key(rows: GivenRows, found: pl.DataFrame, partition: Any) -> tuple
         missing = [name for name in keys if name not in partition]
         if missing or len(partition) != len(keys):
             raise ValueError(f"the partition is a value for each of {', '.join(keys) or 'none'}")
-        return tuple(partition[name] for name in keys)
+        return _fitting(rows, tuple(partition[name] for name in keys))
     key = tuple(partition) if isinstance(partition, tuple | list) else (partition,)
     if len(key) != len(keys):
         raise ValueError(
             f"PARTITION BY has {len(keys)} columns, and partition= gives {len(key)} values: "
             f"give a tuple of {', '.join(keys) or 'none'}"
         )
+    return _fitting(rows, key)
+
+
+def _fitting(rows: GivenRows, key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A key whose values are of their columns' types; others are no partition's."""
+    for name, value in zip(rows.keys, key, strict=True):
+        dtype = rows.times.schema[name]
+        try:
+            pl.select(pl.lit(value, dtype=dtype))
+        except (TypeError, OverflowError, ValueError, pl.exceptions.PolarsError):
+            message = f"partition: {name} holds {dtype}, and {reprlib.repr(value)} is none"
+            raise ValueError(message) from None
     return key
 
 
 def _of_partition(frame: pl.DataFrame, keys: Sequence[str], key: tuple[Any, ...]) -> pl.DataFrame:
     for name, value in zip(keys, key, strict=True):
+        if name not in frame.columns:
+            raise SchemaError(
+                f"the matches have no column {name}, by which their query is partitioned"
+            )
         same = column_named(name).eq_missing(pl.lit(value, dtype=frame.schema.get(name)))
         frame = frame.filter(same)
     return frame

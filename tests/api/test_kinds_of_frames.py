@@ -191,3 +191,25 @@ def test_pandas_times_of_integers_stay_exact_beside_a_null() -> None:
     )
     assert int(result["a_te"].dropna().iloc[0]) == start + 2
     assert str(result["a_te"].dtype).lower() == "int64"
+
+
+@pytest.mark.parametrize("dtype", ["uint64", "int32", "UInt64", "uint8"])
+def test_integers_of_pandas_of_any_width_stay_integers_beside_null(dtype: str) -> None:
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9 EMIT ON BOTH")
+    last = 2**60 + 3 if "64" in dtype else 3
+    frame = pd.DataFrame({"t": pd.Series([last - 2, last - 1, last], dtype=dtype), "x": [5, 0, 5]})
+    result = query.run(frame)
+    assert result["a_te"].isna().tolist() == [True, False, True]
+    assert result["a_te"][1] == last - 1
+    assert set(result.dtypes[["detected_at", "a_ts", "a_te"]].astype(str)) == {
+        dtype.replace("uint", "UInt").replace("int3", "Int3")
+    }
+
+
+def test_objects_of_pandas_that_are_all_missing_are_of_any_type() -> None:
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 OR x IS NULL PATTERN a WITHIN 9")
+    missing = pd.DataFrame({"t": [1, 2], "x": pd.Series([None, None], dtype=object)})
+    assert len(query.run(missing)) == 1
+    session = query.open()
+    assert len(session.push(missing)) == 1
+    assert len(session.push(pd.DataFrame({"t": [3, 4], "x": [0, 5]}))) == 1
