@@ -23,10 +23,12 @@ from piestream.language.streams import inherited
 from tests import engines
 from tests.diagnosis.planted import looked_into as planted_misses
 from tests.diagnosis.planted import planted
+from tests.diagnosis.test_stream_why import with_ids
 from tests.diagnosis.test_streams import _frames as looked_into
 from tests.engines import ENGINES, difference, parse, plain, play
 from tests.randoms import sequenced
 from tests.row_patterns.randoms import Case, random_case, with_what_holds
+from tests.row_patterns.test_diagnosis import stretches
 from tests.row_patterns.test_laws import expected_rows, given_rows
 from tests.scenario import Scenario
 from tests.stream_scenario import ENGINES as STREAM_ENGINES
@@ -239,16 +241,64 @@ def test_instants_of_several_streams_are_in_one_order(
         assert why is None, f"{engine} on seed {seed}: {coarser}\n{why}"
 
 
-def test_what_looks_into_several_streams_compares_instants(few_seeds: range) -> None:
-    for seed in few_seeds[:10]:
-        coarser, fine, _ = apart(seed)
+@pytest.mark.parametrize("kinds", [("events",), BESIDE])
+def test_what_looks_into_several_streams_compares_instants(
+    kinds: tuple[str, ...], few_seeds: range
+) -> None:
+    for seed in few_seeds[: 10 if kinds == ("events",) else 6]:
+        coarser, fine, shown = apart(seed, kinds)
         found, wanted = (
             drawn.query.diagnose(looked_into(drawn), ties=drawn.ties) for drawn in (coarser, fine)
         )
         assert [s.valid for s in found.symbols] == [s.valid for s in wanted.symbols], coarser
         assert [p.of for p in found.pairs] == [p.of for p in wanted.pairs], coarser
         assert [s.matches for s in found.steps] == [s.matches for s in wanted.steps], coarser
-        assert found.matches == wanted.matches, coarser
+        _check_reasons(coarser, fine, shown)
+
+
+def _check_reasons(
+    coarser: CombinedScenario, fine: CombinedScenario, shown: Callable[[int], int]
+) -> None:
+    """What is said of a match is what is said of it in the finer time, where it can be told apart."""
+    if fine.clock.kind == "ns":
+        return  # a row as a dict holds no nanoseconds
+    both = [with_ids(drawn.query) for drawn in (coarser, fine)]
+    rows = [q.run(looked_into(d), ties=d.ties) for q, d in zip(both, (coarser, fine), strict=True)]
+    apart_rows = rows[0].unique(maintain_order=True, keep="none").rows()
+    exact, rough = fine.clock.plain, coarser.clock.plain
+    times = {"detected_at", "completed_at"} | {
+        item.alias for item in both[1].returns if isinstance(item, Endpoint)
+    }
+
+    def of_time(value: Any) -> Any:
+        return None if value is None else shown(exact(value))
+
+    for row in rows[1].head(2).rows(named=True):
+        same = [
+            mine
+            for mine in (dict(zip(rows[0].columns, one, strict=True)) for one in apart_rows)
+            if all(
+                (value if value is None else rough(value)) == of_time(row[name])
+                if name in times
+                else value == row[name]
+                for name, value in mine.items()
+            )
+        ]
+        if len(same) != 1:
+            continue
+        said, wanted = (
+            query.why(match, looked_into(drawn), ties=drawn.ties)
+            for query, match, drawn in zip(both, (same[0], row), (coarser, fine), strict=True)
+        )
+        assert said.waited_for == wanted.waited_for, f"{coarser}\n{said}\n{wanted}"
+        assert [rough(one.valid_at) for one in said.intervals] == [
+            of_time(one.valid_at) for one in wanted.intervals
+        ], f"{coarser}\n{said}\n{wanted}"
+        assert [
+            (rough(one.decided_at), one.relation, one.decided_by) for one in said.decisions
+        ] == [
+            (of_time(one.decided_at), one.relation, one.decided_by) for one in wanted.decisions
+        ], f"{coarser}\n{said}\n{wanted}"
 
 
 _OF_ROWS = {"k": int, "t": int, "x": int, "name": str, "a": bool, "b": bool, "c": bool}
@@ -728,17 +778,33 @@ def test_what_looks_into_rows_refuses_some_events_of_one_time() -> None:
         "FROM s MATCH_RECOGNIZE (ORDER BY t, ROW MEASURES COUNT(*) AS n PATTERN (A) DEFINE A AS x > 1)"
     )
     frame = pl.DataFrame({"t": [1, 1], "x": [5, 0]})
-    with pytest.raises(ps.QueryError, match="of a row pattern cannot tell events of one time"):
-        row_pattern.diagnose(frame)
+    with pytest.raises(ps.QueryError, match="of a row pattern, cannot tell events of one time"):
+        row_pattern.why_not(frame)
+    with pytest.raises(ps.QueryError, match="of a row pattern, cannot tell events of one time"):
+        row_pattern.why(row_pattern.run(frame), frame)
     several = ps.query(
         "FROM s ORDER BY t, x MAX GAP 3 WITH o ORDER BY t DEFINE a AS s.x > 1, b AS o.x > 1 "
         "PATTERN a before b WITHIN 9"
     )
-    with pytest.raises(ps.QueryError, match="one of them with MAX GAP, cannot tell events"):
+    with pytest.raises(ps.QueryError, match="one with MAX GAP, cannot tell events"):
         several.intervals({"s": frame, "o": frame[:1]})
-    bridged = ps.query("FROM s ORDER BY t, ROW DEFINE a AS x > 1 BRIDGING 5 PATTERN a WITHIN 9")
-    with pytest.raises(ps.QueryError, match="with BRIDGING cannot tell events of one time"):
-        bridged.diagnose(frame)
+
+
+@pytest.mark.parametrize("at_end", ["open", "close"])
+def test_stretches_of_rows_of_one_time_are_told_apart(few_seeds: range, at_end: str) -> None:
+    for seed in few_seeds[:15]:
+        case, frame = row_case(seed, memory=False)
+        if not len(frame):
+            continue
+        found = case.query.intervals(frame, at_end=at_end).select("symbol", "ts", "te", "events")
+        wanted = stretches(case, at_end == "close")
+        assert sorted(found.rows(), key=repr) == wanted, f"seed {seed}: {case.query}"
+        assert (
+            case.query.diagnose(frame).filters[-1].left.number
+            == len(given_rows(case, case.query.run(frame)))
+            or case.query.rows is None
+            or case.query.rows.all_rows
+        ), f"seed {seed}: {case.query}"
 
 
 def test_an_archive_gives_what_its_rows_as_a_frame_give(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ __all__ = [
     "limits",
     "pair_misses",
     "relations",
+    "shift",
     "wide",
     "windows",
     "with_relations",
@@ -292,7 +293,7 @@ def pair_misses(target: Target) -> Iterator[PairMiss]:
     for constraint in query.constraints:
 
         def change(match: dict[str, Any], c: Constraint = constraint) -> float:
-            return _shift(target.span(c.x, match), target.span(c.y, match), c.relations)
+            return shift(target.span(c.x, match), target.span(c.y, match), c.relations)
 
         for match in target.nearest(with_relations(query, constraint, ANY), change):
             spans = target.span(constraint.x, match), target.span(constraint.y, match)
@@ -360,7 +361,7 @@ def _other_distance(target: Target, number: int, place: int, bound: int) -> Iter
         yield Proposal("distance", changed(instead), excess(match) / max(bound, 1), text)
 
 
-def _shift(x: tuple[int, int], y: tuple[int, int], allowed: Relation) -> float:
+def shift(x: tuple[int, int], y: tuple[int, int], allowed: Relation) -> float:
     """How far endpoints would have to move for an allowed relation, by the shorter interval's length."""
     distances = (x[0] - y[0], x[0] - y[1], x[1] - y[0], x[1] - y[1])
     signs = EndpointOrder(*(compare(d, 0) for d in distances))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from piestream.diagnosis import changes, filters
-from piestream.diagnosis.absences import absences
+from piestream.diagnosis.absent_changes import absences
 from piestream.diagnosis.changes import Proposal
 from piestream.diagnosis.filters import Filter
 from piestream.diagnosis.moved_endpoints import moved_endpoints

@@ -192,6 +192,8 @@ class Diagnosis:
             yield "there are no events"
         for counts in self.symbols:
             name = counts.symbol.name
+            if counts.symbol not in self.query.present:
+                continue  # without it there are matches all the more
             if not counts.runs:
                 values = f"; {counts.values}" if counts.values else ""
                 predicate, ready_made = self._predicate(counts.symbol), self._is_ready_made(name)

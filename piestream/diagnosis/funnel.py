@@ -14,7 +14,14 @@ from piestream.diagnosis.diagnosis import Diagnosis, FilterLoss, Step, SymbolCou
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.intervals import all_runs, bounds_of
 from piestream.diagnosis.pairs import Pairs, pairs_of, without_same_rows
-from piestream.diagnosis.parts import START, endpoints, forever, restricted, with_window
+from piestream.diagnosis.parts import (
+    START,
+    endpoints,
+    forever,
+    restricted,
+    with_window,
+    without_limits,
+)
 from piestream.diagnosis.row_patterns import diagnose_row_pattern
 from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.values import values_text
@@ -233,10 +240,22 @@ def _remedy(rows: GivenRows, query: Query, filter: str) -> str:
         return (
             f"; at_end='close' (--at-end close) ends what is open at the end, and leaves {found:,}"
         )
+    if filter == "absence":
+        return _undecided(rows, query)
     complete = replace(query, emit=Emit.COMPLETION)
     if filter == "condition" and (found := count(rows, complete).number):
         return f"; EMIT ON COMPLETION, when all ends are known, leaves {found:,}"
     return ""
+
+
+def _undecided(rows: GivenRows, query: Query) -> str:
+    """How many matches only wait for their absences, which nothing rules out yet."""
+    part = with_window(without_limits(query), forever(rows.time))
+    emit = Emit.COMPLETION if query.emit is Emit.COMPLETION else Emit.TRIGGER
+    waiting = len(rows.later(replace(part, emit=emit, where=None)))
+    if not waiting:
+        return ""
+    return f"; of {waiting:,} it is not decided when the rows end"
 
 
 def _shortest(rows: GivenRows, found: pl.DataFrame) -> str:

@@ -27,10 +27,8 @@ from piestream.diagnosis.parts import (
     with_window,
 )
 from piestream.diagnosis.rows import GivenRows
-from piestream.joins.scratch import EVENT_PLACES, Place
 from piestream.language.absences import Absence
 from piestream.language.distances import distance_texts
-from piestream.language.emission import NO_LIMITS
 from piestream.language.model import Query
 from piestream.language.parts import Constraint, Emit, RelationOf
 from piestream.language.printer import absence_text
@@ -39,8 +37,8 @@ from piestream.relations import names, relation_of
 __all__ = ["Decision", "History", "MatchInterval"]
 
 _OPEN = 1 << 62
-#: How far behind the last event an instant lies at which the input ends.
-_CLOSED_BEHIND = Place.BETWEEN - Place.EVENT + EVENT_PLACES
+#: An instant as it is compared, and its time: deadlines of several times lie between the same two events.
+At = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +114,7 @@ class History:
         """Its intervals, with the times at which they became valid."""
         for name, span in self.spans.items():
             te = None if self._end(name) == _OPEN else self._shown(span["te"])
-            valid_at = self._time_of(self._valid[name])
+            valid_at = self._shown(self._valid[name][1])
             yield MatchInterval(name, self._shown(span["ts"]), te, span["events"], valid_at)
 
     def decisions(self) -> Iterator[Decision]:
@@ -127,7 +125,7 @@ class History:
                 condition.text,
                 constraint,
                 self._relation(condition),
-                self._time_of(at),
+                self._shown(at[1]),
                 self._decided_by(constraint, at),
                 tuple(self._letters(constraint, at)),
             )
@@ -135,27 +133,26 @@ class History:
     def absences(self) -> Iterator[AbsenceDecision]:
         """What may not be there beside it, and from when on it could not come."""
         for absence, at in self._absent:
-            yield AbsenceDecision(absence_text(absence), absence.symbol, self._time_of(at))
+            yield AbsenceDecision(absence_text(absence), absence.symbol, self._shown(at[1]))
 
     def waited_for(self) -> Iterator[str]:
         """What became known last."""
         found = list(self._known_last())
-        report = self.found["at"]
+        report = self._report
         if not found:  # else no absence was waited for beyond that
             found = [f"{absence_text(a)} to be decided" for a, at in self._absent if at == report]
         yield from found
 
+    @property
+    def _report(self) -> At:
+        return self.found["at"], self.found["report"]
+
     def _known_last(self) -> Iterator[str]:
-        report = self.found["at"]
-        ended = [f"{n} to end" for n in self.spans if self._reported_end(n) == report]
-        if self.found["is_complete"] and ended:  # else its last interval was known after its end
-            yield from ended
+        report = self._report
+        ended = [name for name in self.spans if self._known(name) == report]
+        if self.found["is_complete"] and ended:  # else an absence was decided after all ends
+            yield from (f"{name} {self._how_ended(name)}" for name in ended)
             return
-        if self.found["is_complete"]:
-            late = [n for n in self.spans if self._end(n) != _OPEN and self._known(n) == report]
-            yield from (f"{n} to have ended" for n in late)
-            if late:
-                return
         for condition, at in self._decided:
             if at == report:
                 by = " = ".join(self._decided_by(condition.constraint, at))
@@ -164,14 +161,21 @@ class History:
             if at == report:
                 yield f"{name} {self._how_valid(name, at)}"
 
-    def _how_valid(self, name: str, at: int) -> str:
-        if at == self.spans[name]["start"]:
+    def _how_valid(self, name: str, at: At) -> str:
+        if at == self._start(name):
             return "to start"
-        if at == self._known(name) != self._end(name):
-            return "to have ended"
-        if not self._is_ready_made(name):
-            return "to be valid"
-        return "to end" if at == self._end(name) else "to be known"
+        if self._is_ready_made(name):
+            return self._how_ended(name) if at == self._known(name) else "to be known"
+        return (
+            self._how_ended(name) if at == self._known(name) != self._ended(name) else "to be valid"
+        )
+
+    def _how_ended(self, name: str) -> str:
+        """What was waited for at the end of an interval: it, or that it is known."""
+        span = self.spans[name]
+        if span["open"] or span["known_at"] == span["te"]:
+            return "to end"
+        return "to be known" if self._is_ready_made(name) else "to have ended"
 
     def _is_ready_made(self, name: str) -> bool:
         return self.rows.query.stream_of(name).is_ready_made
@@ -181,37 +185,31 @@ class History:
         number = [s.name for s in self.rows.query.symbols].index(name)
         return self.rows.binding.compiled.ticks.bridging[number]
 
-    def _known(self, name: str) -> int:
-        """When it is known where an interval ended that has ended."""
+    def _start(self, name: str) -> At:
         span = self.spans[name]
-        bridge = self._bridge(name)
-        if bridge is None:
-            return self._end(name)
-        if span["open"]:  # it ends with the rows
-            return int(self.found["report"])
-        return int(span["te"]) + bridge
+        return span["start"], span["ts"]
+
+    def _known(self, name: str) -> At | None:
+        """The instant at which it is known, and reported, where an interval has ended."""
+        span = self.spans[name]
+        is_open = span["open"] and not self.rows.closes
+        return None if is_open else (span["known"], span["known_at"])
+
+    def _ended(self, name: str) -> At | None:
+        """The instant at which what is known with the end of an interval is, if not later."""
+        span, known = self.spans[name], self._known(name)
+        is_late = self._is_ready_made(name) and not span["open"] and span["known_at"] != span["te"]
+        if known is not None and (is_late or self._bridge(name) is not None):
+            return span["end"], span["te"]
+        return known
 
     def _shown(self, ticks: int) -> Any:
         return self.rows.time.as_times(pl.Series([ticks], dtype=pl.Int64))[0]
 
-    def _time_of(self, instant: int) -> Any:
-        return self._shown(self._times[instant])
-
-    @cached_property
-    def _times(self) -> dict[int, int]:
-        """The times of the instants at which something of the match is known."""
-        found = {int(self.found["at"]): int(self.found["report"])}
-        for table in self.tables.values():
-            found |= dict(zip(table["start"], table["ts"], strict=True))
-            found |= dict(zip(table["end"], table["te"], strict=True))
-        for span in self.spans.values():
-            found |= {span["start"]: span["ts"], span["end"]: span["te"]}
-        return found
-
     # -- what the engine says ---------------------------------------------------------------------
 
     @cached_property
-    def _decided(self) -> list[tuple[Condition, int]]:
+    def _decided(self) -> list[tuple[Condition, At]]:
         """Each condition, and when it was decided."""
         query, time = self.rows.query, self.rows.time
         return [
@@ -222,12 +220,12 @@ class History:
         ]
 
     @cached_property
-    def _valid(self) -> dict[str, int]:
+    def _valid(self) -> dict[str, At]:
         """When each interval became valid."""
         return {symbol.name: self._valid_at(symbol.name) for symbol in self.rows.query.present}
 
     @cached_property
-    def _absent(self) -> list[tuple[Absence, int]]:
+    def _absent(self) -> list[tuple[Absence, At]]:
         """Each absence, and when it was decided: intervals from before the match count, too."""
         query, whole = self.rows.query, self.partition
         return [
@@ -235,14 +233,12 @@ class History:
             for absence in query.absences
         ]
 
-    def _report_of(self, part: Query, rows: GivenRows | None = None) -> int:
+    def _report_of(self, part: Query, rows: GivenRows | None = None) -> At:
         """The instant at which the part of the match that a query finds was reported by it."""
         result = self._rows_of(part, rows)
-        time = at = int(result["detected_at"].to_physical().cast(pl.Int64)[0])
-        if REPORT_INSTANT in result.columns:
-            at = int(result[REPORT_INSTANT][0])
-        self._times.setdefault(at, time)
-        return at
+        time = int(result["detected_at"].to_physical().cast(pl.Int64)[0])
+        is_numbered = REPORT_INSTANT in result.columns
+        return int(result[REPORT_INSTANT][0]) if is_numbered else time, time
 
     def _rows_of(self, part: Query, rows: GivenRows | None = None) -> pl.DataFrame:
         """What a query finds of the match: one row a phase."""
@@ -254,7 +250,7 @@ class History:
         ]  # fmt: skip
         return found.filter(same)
 
-    def _valid_at(self, name: str) -> int:
+    def _valid_at(self, name: str) -> At:
         part = restricted(self.rows.query, [name])
         part = with_window(part, forever(self.rows.time))
         at = self._report_of(part)
@@ -266,10 +262,10 @@ class History:
         # a silence of another stream that ends something is an instant too, at which this may be valid
         any_time = tuple(replace(symbol, at_least=None) for symbol in part.symbols)
         least = self.spans[name]["ts"] + bounds.at_least
-        from_then = max(least, self._report_of(replace(part, symbols=any_time)))
+        from_then = max(least, self._report_of(replace(part, symbols=any_time))[1])
         ended = (table.filter(~pl.col("open"))["te"] for table in self.tables.values())
-        earlier: list[int] = [end for ends in ended for end in ends if from_then <= end < at]
-        return min([at, *(end for end in earlier if self._lasts(name, end))])
+        earlier = [end for ends in ended for end in ends if from_then <= end < at[1]]
+        return min([at, *((end, end) for end in earlier if self._lasts(name, end))])
 
     def _lasts(self, name: str, at: int) -> bool:
         """Whether the predicate of a symbol holds at an instant, or ceases to."""
@@ -306,62 +302,52 @@ class History:
         span = self.spans[name]
         return _OPEN if span["open"] and not self.rows.closes else int(span["end"])
 
-    def _reported_end(self, name: str) -> int:
-        """The instant of what is reported at the end of an interval.
-
-        Where several events have one time, what ends with the rows does so at an instant behind the last
-        event, and is reported with that.
-        """
-        end = self._end(name)
-        closes = self.rows.query.is_sequenced and self.rows.closes and self.spans[name]["open"]
-        return end - _CLOSED_BEHIND if closes and end % EVENT_PLACES == Place.BETWEEN else end
-
-    def _decided_by(self, constraint: Constraint, at: int) -> tuple[str, ...]:
+    def _decided_by(self, constraint: Constraint, at: At) -> tuple[str, ...]:
         both = constraint.x, constraint.y
         endpoints = tuple(
             f"{name}.{which}"
             for which in ("te", "ts")
             for name in both
-            if (self._reported_end(name) if which == "te" else self.spans[name]["start"]) == at
+            if (self._ended(name) if which == "te" else self._start(name)) == at
         )
         # else by time: what is open had been so for long enough
         by_time = tuple(distance_texts(d for d in constraint.distances if not d.is_upper))
-        late = tuple(f"{n}, known late" for n in both if self._is_ready_made(n))
+        late = tuple(f"{n} being known" for n in both if self._is_ready_made(n))
         bridged = tuple(text for n in both for text in self._of_bridge(n, at))
         return endpoints or bridged or by_time or late
 
-    def _of_bridge(self, name: str, at: int) -> Iterator[str]:
+    def _of_bridge(self, name: str, at: At) -> Iterator[str]:
         """What becomes known of a bridged interval at an instant that is not one of its endpoints."""
         if self._bridge(name) is None:
             return
-        if self._end(name) != _OPEN and self._known(name) == at:
+        if self._known(name) == at:
             yield f"{name} having ended"
         runs = self.tables[name]
-        if at in runs["start"]:
+        if at in runs.select("start", "ts").rows():
             yield f"{name} going on"
-        if at in runs.filter(~pl.col("open"))["end"]:
+        if at in runs.filter(~pl.col("open")).select("end", "te").rows():
             yield f"{name} being interrupted"
 
-    def _letters(self, constraint: Constraint, until: int) -> Iterator[tuple[Any, str]]:
+    def _letters(self, constraint: Constraint, until: At) -> Iterator[tuple[Any, str]]:
         """What the pair read from its first start to its decision, where it changed."""
         both = constraint.x, constraint.y
         if any(self._is_ready_made(n) or self._bridge(n) is not None for n in both):
             return  # their endpoints are compared
-        first = min(self.spans[name]["start"] for name in both)
+        first = min(map(self._start, both))
         instants = {first} | {
             at
             for name in both
-            for end in ("start", "end")
-            for at in self.tables[name][end].to_list()
+            for ends in (("start", "ts"), ("end", "te"))
+            for at in self.tables[name].select(ends).rows()
             if first <= at <= until
         }
         before = ""
-        for at in sorted(instants):
+        for at, time in sorted(instants):
             over = pl.col("open") | (at < pl.col("end"))
             holds = [len(self.tables[n].filter((pl.col("start") <= at) & over)) > 0 for n in both]
             letter = "OIZE"[2 * holds[0] + holds[1]]
             if letter != before:
-                yield self._time_of(at), letter
+                yield self._shown(time), letter
             before = letter
 
 
@@ -390,21 +376,6 @@ def _found(rows: GivenRows, row: Mapping[str, Any]) -> dict[str, Any]:
     phase = first["phase"] if query.emit is Emit.BOTH else query.emit.value.lower()
     wanted = {name: first[name] for name in apart}
     at = first.get(REPORT_INSTANT, first[report])
-    if REPORT_INSTANT in first and phase == "completion" and query.emit is Emit.BOTH:
-        at = _completed_at(rows, wanted)
     return {
         **wanted, "report": first[report], "at": at, "is_complete": phase == "completion"
     }  # fmt: skip
-
-
-def _completed_at(rows: GivenRows, wanted: Mapping[str, Any]) -> int:
-    """The instant of the completion of a match: its rows have that of the trigger."""
-    query = replace(rows.query, returns=identity(rows.query), where=None, limits=NO_LIMITS)
-    query = replace(with_window(query, forever(rows.time)), emit=Emit.COMPLETION)
-    found = rows.run(query).with_columns(
-        pl.col(name).to_physical().cast(pl.Int64)
-        for name in wanted
-        if name.startswith((START, END))
-    )
-    same = found.filter(pl.col(name).eq_missing(pl.lit(value)) for name, value in wanted.items())
-    return int(same[REPORT_INSTANT][0])

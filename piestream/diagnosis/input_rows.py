@@ -15,6 +15,7 @@ from piestream.archives.archive import Archive
 from piestream.archives.live import all_rows, with_archives
 from piestream.diagnosis.rows import ALL, EventRows, GivenRows, Rows, Wanted, read_rows
 from piestream.engine.combined import CombinedStream
+from piestream.engine.stream import Stream
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions, FileOptions, RunOptions
 from piestream.language.parts import StreamKind
@@ -102,13 +103,11 @@ class InputRows(GivenRows):
             found[reader.key] = tuple(dict.fromkeys((*found.get(reader.key, ()), *names)))
         return {key: names for key, names in found.items() if key in self.frames}
 
-    def _ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def _opened(self, query: Query) -> tuple[Stream, list[pl.DataFrame]]:
         bound = self._bound(query)
         stream = CombinedStream(bound.binding, ties=self.options.ties, lateness=None, closable=True)
         rows = {key: bound.converted(key, frame) for key, frame in self.frames.items()}
-        ended = [stream.process_inputs(rows), *stream.last_portions("open")]
-        closed = stream.last_portions("close")
-        return pl.concat([stream.no_results, *ended]), pl.concat([stream.no_results, *closed])
+        return stream, [stream.process_inputs(rows)]
 
     def _run(self, query: Query, limit: int | None) -> pl.DataFrame:
         options = RunOptions(ties=self.options.ties, at_end=self.options.at_end, limit=limit)

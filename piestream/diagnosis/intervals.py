@@ -14,6 +14,7 @@ from piestream.diagnosis.parts import (
     END,
     END_INSTANT,
     ID,
+    REPORT_INSTANT,
     START,
     START_INSTANT,
     ready_made,
@@ -115,6 +116,8 @@ def runs(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
     """All runs of a symbol's predicate: the keys, ``ts`` and ``te`` in ticks, ``events``, ``open``.
 
     ``start`` and ``end`` are what is compared: the same, or numbers where events have one time.
+    ``known`` is such an instant, too: that at which it is known, and reported, that it has ended; its
+    time is ``known_at``.
     Of rows that have an ID, there is that too: ``id``. The ``te`` of a run that is open at the end of
     the rows is where ``at_end="close"`` ends it. With BRIDGING it may be ``interrupted``: it has ended
     there, or goes on.
@@ -153,20 +156,31 @@ def _runs_alone(rows: GivenRows, query: Query, symbol: Symbol) -> pl.DataFrame:
 
 def _as_runs(rows: GivenRows, symbol: Symbol, found: pl.DataFrame, events: pl.Expr) -> pl.DataFrame:
     ids = [name for name in (f"{ID}{symbol.name}",) if name in found.columns]
-    instants = (START_INSTANT, END_INSTANT) if rows.query.is_sequenced else (START, END)
+    start, end, start_instant, end_instant, known = _columns(rows, symbol.name)
+    shown = {
+        "ts": start,
+        "te": end,
+        "start": start_instant,
+        "end": end_instant,
+        "known": known,
+        "known_at": "detected_at",
+    }
     return found.select(
         *map(pl.col, rows.keys),
-        pl.col(f"{START}{symbol.name}").to_physical().cast(pl.Int64).alias("ts"),
-        pl.col(f"{END}{symbol.name}").to_physical().cast(pl.Int64).alias("te"),
-        *(
-            pl.col(f"{instant}{symbol.name}").to_physical().cast(pl.Int64).alias(which)
-            for instant, which in zip(instants, ("start", "end"), strict=True)
-        ),
+        *(pl.col(name).to_physical().cast(pl.Int64).alias(to) for to, name in shown.items()),
         events.alias("events"),
         pl.col(_OPEN).alias("open"),
         pl.lit(False).alias("interrupted"),
         *(pl.col(name).alias("id") for name in ids),
     )
+
+
+def _columns(rows: GivenRows, name: str) -> tuple[str, str, str, str, str]:
+    """The columns of a symbol's start and end, of the instants of both, and of that of the report."""
+    start, end = f"{START}{name}", f"{END}{name}"
+    if rows.query.is_sequenced:
+        return start, end, f"{START_INSTANT}{name}", f"{END_INSTANT}{name}", REPORT_INSTANT
+    return start, end, start, end, "detected_at"
 
 
 def _ready_made(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
@@ -178,8 +192,10 @@ def _ready_made(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
     ended, closed = rows.ends(ready_made(rows.query, symbol.name, rows.time))
     is_silence = rows.query.stream_of(symbol.name).silence is not None
     found = pl.concat([ended, closed]) if rows.closes and not is_silence else ended
-    start, end, number = (f"{what}{symbol.name}" for what in (START, END, ID))
-    by = [*rows.keys, start, *(name for name in (number,) if name in found.columns)]
+    start, end, start_instant, end_instant, known = _columns(rows, symbol.name)
+    same = (start, start_instant, f"{ID}{symbol.name}")
+    by = [*rows.keys, *dict.fromkeys(name for name in same if name in found.columns)]
+    shown = [*by, *dict.fromkeys((end, end_instant, known, "detected_at"))]
     begun, told = (found.filter(pl.col("phase") == phase) for phase in ("trigger", "completion"))
     unended = (
         begun.group_by(by, maintain_order=True)
@@ -194,10 +210,10 @@ def _ready_made(rows: GivenRows, symbol: Symbol) -> pl.DataFrame:
     rows_of = [row for row, count in enumerate(counts) for _ in range(count)]
     still_open = rows.with_last_times(rest.select(by)[rows_of], end)
     if is_silence:  # it ends where it becomes known, if no other instant of its partition is later
-        still_open = closed.filter(phase="completion")
-    tables = (told.select(*by, end), False), (still_open.select(*by, end), True)
+        still_open = closed.filter(phase="completion").select(shown)
+    tables = (told.select(shown), False), (still_open, True)
     together = [table.with_columns(pl.lit(is_open).alias(_OPEN)) for table, is_open in tables]
-    ordered = pl.concat(together).sort(*rows.keys, start, end, maintain_order=True)
+    ordered = pl.concat(together, how="diagonal").sort(*rows.keys, start, end, maintain_order=True)
     return _as_runs(rows, symbol, ordered, pl.lit(None, dtype=pl.Int64))
 
 

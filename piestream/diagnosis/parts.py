@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from piestream.expressions.durations import Duration
+from piestream.expressions.durations import NANOSECONDS, Duration
 from piestream.language.emission import NO_LIMITS
 from piestream.language.model import Query
 from piestream.language.parts import (
@@ -33,6 +33,8 @@ __all__ = [
     "endpoints",
     "forever",
     "identity",
+    "length_above",
+    "length_below",
     "pair",
     "partitioned_by",
     "ready_made",
@@ -51,6 +53,8 @@ START, END, COUNT, ID = "start of ", "end of ", "events of ", "id of "
 START_INSTANT, END_INSTANT = "instant of the start of ", "instant of the end of "
 REPORT_INSTANT = "instant of the report"
 
+#: A length of so many units is hardly another one if it is less by one.
+_MANY_UNITS = 20
 #: Longer than any data lasts, and short enough to be added to a time.
 _FOREVER = 1 << 61
 
@@ -60,6 +64,26 @@ def duration_of_ticks(ticks: int, time: TimeColumn) -> Duration:
     if time.nanoseconds_per_tick is None:
         return Duration(ticks, in_ticks=True)
     return Duration(ticks * time.nanoseconds_per_tick)
+
+
+def length_below(ticks: int, time: TimeColumn) -> Duration:
+    """A length that is shorter: of a unit that is small beside it, if there is one, else by a tick."""
+    return _beside(ticks, time, is_longer=False)
+
+
+def length_above(ticks: int, time: TimeColumn) -> Duration:
+    """A length that is longer: by a unit that is small beside it, if there is one, else by a tick."""
+    return _beside(ticks, time, is_longer=True)
+
+
+def _beside(ticks: int, time: TimeColumn, is_longer: bool) -> Duration:
+    tick = time.nanoseconds_per_tick
+    if tick is None:
+        return duration_of_ticks(ticks + (1 if is_longer else -1), time)
+    length = ticks * tick
+    units = (n for n in NANOSECONDS.values() if n % tick == 0 and length // n >= _MANY_UNITS)
+    unit = max(units, default=tick)
+    return Duration((length // unit + 1 if is_longer else (length - 1) // unit) * unit)
 
 
 def forever(time: TimeColumn) -> Duration:

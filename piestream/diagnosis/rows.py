@@ -27,7 +27,6 @@ from piestream.language.options import BoundedOptions, FileOptions
 from piestream.language.parts import Symbol
 from piestream.plan.binding import Binding
 from piestream.plan.columns import TimeColumn
-from piestream.plan.program import numbers_instants
 
 if TYPE_CHECKING:
     from typing import Self
@@ -44,11 +43,24 @@ __all__ = [
     "in_partitions",
     "joined_by",
     "read_rows",
+    "refuse_equal_times",
     "rows_of_source",
 ]
 
+#: Behind all rows that there are, and all that is waited for.
+_FAR = 1 << 61
 #: The column of all times; no column of a user's is called so.
 TIME = "time of a row"
+
+
+def refuse_equal_times(query: Query, what: str) -> None:
+    """Refuse events of one time where they could not be told apart."""
+    if query.is_sequenced:
+        raise query.fault(
+            ("order_by",),
+            f"{what} cannot tell events of one time apart yet",
+            "ask it of rows with one event a time, without what stands behind the time in ORDER BY",
+        )
 
 
 @dataclass(frozen=True)
@@ -100,22 +112,9 @@ class GivenRows(ABC):
 
     def __post_init__(self) -> None:
         query = self.query
-        if not query.is_sequenced:
-            return
-        what = None
-        if query.rows is not None:
-            what = "what looks into the rows of a row pattern"
-        elif numbers_instants(query):
-            what = "what looks into the rows of intervals beside events"
-        elif query.is_combined and any(stream.max_gap for stream in query.streams):
-            what = "what looks into the rows of several streams, one of them with MAX GAP,"
-        elif any(symbol.bridging is not None for symbol in query.symbols):
-            what = "what looks into rows with BRIDGING"
-        if what is not None:
-            raise query.fault(
-                ("order_by",),
-                f"{what} cannot tell events of one time apart yet",
-                "ask it of rows with one event a time, without what stands behind the time in ORDER BY",
+        if query.is_combined and any(stream.max_gap for stream in query.streams):
+            refuse_equal_times(
+                query, "what looks into the rows of several streams, one with MAX GAP,"
             )
 
     @property
@@ -151,8 +150,8 @@ class GivenRows(ABC):
         """All that another query of the same streams finds in the rows."""
 
     @abstractmethod
-    def _ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """What `ends` gives, of all partitions."""
+    def _opened(self, query: Query) -> tuple[Stream, list[pl.DataFrame]]:
+        """The open stream of another query that has got all rows, and what it has found so far."""
 
     @cached_property
     def times(self) -> pl.DataFrame:
@@ -203,8 +202,16 @@ class GivenRows(ABC):
 
     def ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
         """What another query finds in the rows, and what it would if what is open ended with them."""
-        ended, closed = self._ends(query)
-        return self._only(ended), self._only(closed)
+        stream, found = self._opened(query)
+        ended = [stream.no_results, *found, *stream.last_portions("open")]
+        closed = [stream.no_results, *stream.last_portions("close")]
+        return self._only(pl.concat(ended)), self._only(pl.concat(closed))
+
+    def later(self, query: Query) -> pl.DataFrame:
+        """What another query finds if time goes on behind the rows, and nothing more comes."""
+        stream, found = self._opened(query)
+        stream.observe_time(_FAR)
+        return self._only(pl.concat([stream.no_results, *found, *stream.last_portions("open")]))
 
     def _only(self, found: pl.DataFrame) -> pl.DataFrame:
         if not self.partition:
@@ -283,13 +290,11 @@ class Rows(GivenRows):
         stream = replace(query.streams[0], order_by=self.time.name)
         return replace(query, streams=(stream,))
 
-    def _ends(self, query: Query) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def _opened(self, query: Query) -> tuple[Stream, list[pl.DataFrame]]:
         stream = Stream(
             bound(query, self.frame.schema), ties=self.options.ties, lateness=None, closable=True
         )
-        ended = [*stream.portions(stream.project(self.frame)), *stream.last_portions("open")]
-        closed = stream.last_portions("close")
-        return pl.concat([stream.no_results, *ended]), pl.concat([stream.no_results, *closed])
+        return stream, list(stream.portions(stream.project(self.frame)))
 
 
 def in_partition(schema: Mapping[str, pl.DataType], keys: Mapping[str, Any]) -> pl.Expr:

@@ -47,9 +47,19 @@ class Target:
     def matches(self, query: Query, rows: GivenRows | None = None) -> pl.DataFrame:
         """The matches of a query where one is expected: ``report``, starts and ends in ticks."""
         hidden = identity(query)
-        found = self._found(rows or self.rows, query, hidden)
+        return self._expected(query, self._found(rows or self.rows, query, hidden))
+
+    def later(self, query: Query) -> pl.DataFrame:
+        """The same of those that there would be if time went on, and nothing more came."""
+        plain = replace(query, returns=identity(query))
+        if query.emit is Emit.BOTH:
+            plain = replace(plain, emit=Emit.TRIGGER)
+        return self._expected(plain, self.rows.later(plain))
+
+    def _expected(self, query: Query, found: pl.DataFrame) -> pl.DataFrame:
         report = "completed_at" if query.emit is Emit.COMPLETION else "detected_at"
-        times = [item.alias for item in hidden if item.alias.startswith((START, END))]
+        aliases = (item.alias for item in identity(query))
+        times = [alias for alias in aliases if alias.startswith((START, END))]
         found = found.select(
             pl.exclude(report, *times),
             *(pl.col(name).to_physical().cast(pl.Int64) for name in times),

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from piestream.diagnosis.changes import Proposal, with_symbol
+from piestream.diagnosis.excluded import excluded, excluded_text
 from piestream.diagnosis.parts import END, START, partitioned_by, with_inner
 from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.target import Target
@@ -126,7 +127,7 @@ class _Compared:
 
 
 def _compared(rows: GivenRows) -> Iterator[_Compared]:
-    for symbol in rows.query.present:
+    for symbol in rows.query.symbols:
         yield _Compared(rows, symbol, lambda changed: changed)
     for number, inner_rows in rows.inner.items():
         outer = next((s for s in rows.query.symbols if s.stream == number), None)
@@ -198,12 +199,24 @@ class _Tried:
         name = f"{stream.name}.{place.column}" if whole.is_combined else place.column
         shown = f"{name} {self.operator} {value!r}"
         was = f"{place.operator} {place.number!r}"
+        if symbol.name not in {one.name for one in self.compared.rows.query.present}:
+            return f"{self._excluded(match)}{symbol.name} is {name} {was}; with {shown} it matches"
         if not self.is_looser:
             return f"{symbol.name} is {name} {was}; with {shown} it matches"
         at = self._time_of(value, match)
         where = "" if at is None else f" at {cell_text(self.target.time(at))}"
         reached = f"{'is' if stream.is_ready_made else 'reached'} {cell_text(value)}"
         return f"{name} {reached} (needs {was}){where}; with {shown} it matches"
+
+    def _excluded(self, match: dict[str, Any]) -> str:
+        """The intervals of an absent symbol that exclude a match, if it is one of the whole query."""
+        target = self.target
+        for absence in target.rows.query.absences:
+            if self.compared.outer is None and absence.symbol == self.compared.symbol.name:
+                there = tuple(excluded(target, absence, match))
+                if there:
+                    return f"{excluded_text(target, there)} "
+        return ""
 
     def _time_of(self, value: Any, match: dict[str, Any]) -> int | None:
         """When the column had a value in the match: at an event, or where an interval begins."""

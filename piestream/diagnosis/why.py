@@ -14,7 +14,7 @@ from piestream.diagnosis.history import Decision, History, MatchInterval
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.partition import of_partition
 from piestream.diagnosis.row_why import RowHistory, RowOfMatch
-from piestream.diagnosis.rows import GivenRows, Wanted
+from piestream.diagnosis.rows import GivenRows, Wanted, refuse_equal_times
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
 from piestream.show.html import html_page
@@ -163,6 +163,7 @@ def why(query: Query, match: Any, frame: Any, options: BoundedOptions) -> Why:
 
 
 def _of_row_pattern(rows: GivenRows, row: dict[str, Any]) -> RowWhy:
+    refuse_equal_times(rows.query, "why, of a row pattern,")
     told = RowHistory.of(rows, row)
     found = tuple(told.rows())
     reported_at = told.reported_at

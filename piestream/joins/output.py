@@ -287,6 +287,7 @@ def complete(
     program = partition.program
     completed_array = np.empty(partition.waiting, np.int64)
     completed = pointer(completed_array)
+    first = scratch.n_rows
     now = time + (scratch.closing != Closing.NO)
     if program.is_sequenced:
         now = scratch.instant
@@ -319,3 +320,16 @@ def complete(
         waiting.release(waits)
         scratch.n_rows += 1
     partition.waiting -= count
+    _write_instant(partition, scratch, results, first, time)
+
+
+@kernel
+def _write_instant(
+    partition: Partition, scratch: Scratch, results: ResultColumns, first: int, time: int
+) -> None:
+    """Write the instant of their report into completion rows: a match has that of its trigger."""
+    program = partition.program
+    for o in range(program.n_outputs):
+        if program.outputs[o].kind == OutputKind.REPORT:
+            for row in range(first, scratch.n_rows):
+                results.output(o)[row] = _shown_instant(partition, scratch, time)

@@ -148,6 +148,11 @@ class CompiledQuery:
         return int(store.match_words())
 
     @property
+    def awaited_match_words(self) -> int:
+        """How many words a match takes whose absences are not decided yet."""
+        return Program.over(self.program).awaited_width
+
+    @property
     def given_match_words(self) -> int:
         """How many words a match takes that ONCE PER remembers."""
         return Program.over(self.program).given_width

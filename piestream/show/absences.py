@@ -24,17 +24,25 @@ def absence_lines(query: Query) -> Iterator[str]:
     >>> print(*absence_lines(query), sep="\\n")
     NOT (c after a AND c.ts - a.te <= 9)
       a c that has not begun can begin no later than a.te + 9 ticks
-      one that has begun counts until its endpoints, or time alone, rule it out
-    a match is reported when it has triggered and no c can satisfy this any more
+      if none has begun by then, this is decided then, whether an event comes or not
+      one that has begun is waited for until its endpoints, or time alone, rule it out
+      if it is certain to satisfy this, the match is gone at once
+    a match is reported once all else of it is known and no c can satisfy this any more
     """
     for absence in query.absences:
         yield absence_text(absence)
-        for bound in _nearest(query, absence):
+        bounds = list(_nearest(query, absence))
+        for bound in bounds:
             unseen = "begun" if bound.which == "ts" else "come"
             yield f"  a {absence.symbol} that has not {unseen} {_lies(bound)}"
-        yield "  one that has begun counts until its endpoints, or time alone, rule it out"
+        if bounds:
+            unseen = "begun" if bounds[0].which == "ts" else "come"
+            by = "then" if len(bounds) == 1 else "the first of these instants"
+            yield f"  if none has {unseen} by {by}, this is decided then, whether an event comes or not"
+        yield "  one that has begun is waited for until its endpoints, or time alone, rule it out"
+        yield "  if it is certain to satisfy this, the match is gone at once"
     named = " or ".join(absence.symbol for absence in query.absences)
-    yield f"a match is reported when it has triggered and no {named} can satisfy this any more"
+    yield f"a match is reported once all else of it is known and no {named} can satisfy this any more"
 
 
 def _nearest(query: Query, absence: Absence) -> Iterator[LastEndpoint]:

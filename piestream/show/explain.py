@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal
@@ -18,7 +18,7 @@ from piestream.expressions.durations import Duration
 from piestream.expressions.syntax import Previous, Window, past_in
 from piestream.language.emission import EmissionLimits
 from piestream.language.model import Query
-from piestream.language.parts import Condition, Constraint, Emit, Symbol
+from piestream.language.parts import Condition, Constraint, Emit, Source, Symbol
 from piestream.language.printer import constraint_text, silence_text
 from piestream.plan.conditions import join_key_texts
 from piestream.plan.join_order import Step
@@ -142,6 +142,8 @@ def explain(query: Query, schema: Mapping[str, pl.DataType] | None = None) -> Ex
     sections = [("Query", str(query))]
     if query.is_combined:
         sections.append(("Streams", "\n".join(_streams(query))))
+    if query.is_sequenced:
+        sections.append(("Order", "\n".join(_order(query))))
     sections.append(("Predicates", "\n".join(_predicates(query))))
     if query.constraints:
         sections.append(("Constraints", "\n".join(_constraints(query))))
@@ -208,10 +210,28 @@ def _streams(query: Query) -> Iterator[str]:
                 known = f"each known at its start if a row by {stream.id} says so, else at its end"
             yield f"{number}: {stream.name}, intervals from {stream.start} to {stream.end}, {known}"
         else:
-            time = f", in order of {stream.order_by}" if stream.order_by else ""
+            of = ", ".join(name for name in (stream.order_by, _second(stream)) if name)
+            time = f", in order of {of}" if of else ""
             gap = f"; a silence of more than {stream.max_gap} ends intervals"
             yield f"{number}: {stream.name}, events{time}{gap * (stream.max_gap is not None)}"
     yield "rows of all wait in one buffer; an instant is worked on when the watermark has passed it"
+
+
+def _second(stream: Source) -> str | None:
+    """What orders the events of one time."""
+    return "the rows" if stream.row_order else stream.sequence
+
+
+def _order(query: Query) -> Iterator[str]:
+    """What events of one time are."""
+    for stream in query.streams:
+        if stream.is_sequenced:
+            of = f" of {stream.name}" * query.is_combined
+            yield f"events{of} of one time come in the order of {_second(stream)}"
+    yield "starts and ends are events: relations ask which of two comes first, also at one time"
+    yield "lengths, windows, gaps and distances measure time alone"
+    if any(stream.is_ready_made for stream in query.streams):
+        yield "rows of intervals start and end before all events of that time"
 
 
 # -- predicates and symbols ------------------------------------------------------------------------
@@ -268,6 +288,7 @@ def _constraints(query: Query) -> Iterator[str]:
             yield constraint_text(constraint)
             told = f"{' and '.join(bridged)}, which may have ended or go on"
             yield f"  no automaton; decided from what is known of the ends of {told}"
+            yield from (f"  {line}" for line in _distances(constraint, bridged))
             continue
         silent = [
             n
@@ -303,18 +324,22 @@ def _constraints(query: Query) -> Iterator[str]:
         yield from (f"  {line}" for line in _distances(constraint))
 
 
-def _distances(constraint: Constraint) -> Iterator[str]:
-    """When each distance is certain: an end that is not known is later than now."""
+def _distances(constraint: Constraint, bridged: Collection[str] = ()) -> Iterator[str]:
+    """When each distance is certain: an end that is not known is later than now.
+
+    Where a bridged interval has ended is known later than that.
+    """
     for distance in constraint.distances:
-        end = f"{distance.symbol}.{distance.which}"
-        other = f"{distance.other}.{distance.other_which}"
+        ends = (distance.symbol, distance.which), (distance.other, distance.other_which)
+        (end, other), late = map(".".join, ends), [n for n, w in ends if w == "te" and n in bridged]
         if distance.which == "te" and not distance.is_upper:
             ticks = " ticks" * distance.length.in_ticks
-            yield f"{distance}: certain {distance.length}{ticks} after {other}, or at {end}"
+            text = f"{distance}: certain {distance.length}{ticks} after {other}, or at {end}"
         elif distance.which == distance.other_which == "ts":
-            yield f"{distance}: certain as both have started"
+            text = f"{distance}: certain as both have started"
         else:
-            yield f"{distance}: certain at {end}"
+            text = f"{distance}: certain at {end}"
+        yield text + f", once it is known where {' and '.join(late)} ended" * bool(late)
 
 
 def _decided(point: DecisionPoint, constraint: Constraint) -> str:
@@ -405,6 +430,10 @@ def _state(query: Query, binding: Binding) -> Iterator[str]:
     waits = [f"the pair {name}" if len(bound) == 2 else name for name, bound in seeds.items()]
     if len(query.present) > 1:
         yield f"a match waits for whichever comes last of {'; '.join(waits)}"
+    elif query.absences or query.emit is not Emit.TRIGGER:
+        yield f"a match waits for {waits[0]} to be valid"
+    if query.absences:
+        yield "  then until no interval can satisfy a NOT (…) any more"
     if query.emit is not Emit.TRIGGER:
         yield "  and, to be complete, for the ends of all its intervals"
     yield from _pairs(query)
@@ -415,11 +444,15 @@ def _state(query: Query, binding: Binding) -> Iterator[str]:
         longest = keep_times(query, symbol)[0].length
         if least is not None and least.amount and least.in_ticks == longest.in_ticks:
             most = longest.amount // least.amount + 1
-            text += f", at most {most:,} of them that can be in a match, as each lasts {least}"
+            matter = "be in a match" if symbol in query.present else "count"
+            text += f", at most {most:,} of them that can {matter}, as each lasts {least}"
         yield text
     yield from _kept_of_events(query)
     if query.limits.once_per:
         yield f"a match given {_given_for(query)}: {_words(compiled.given_match_words)}"
+    if query.absences:
+        words = compiled.awaited_match_words
+        yield f"a match that waits for what may not be there: {_words(words)}"
     if query.emit is Emit.BOTH:
         words = compiled.waiting_match_words
         yield f"a match from its trigger to its completion: {_words(words)}"
@@ -461,9 +494,13 @@ def _pairs(query: Query) -> Iterator[str]:
     listed = [
         f"{c.x}, {c.y}"
         for c in query.constraints
-        if c.distances or any(query.stream_of(name).is_ready_made for name in (c.x, c.y))
+        if c.distances
+        or any(
+            query.stream_of(name).is_ready_made or query.symbol(name).bridging is not None
+            for name in (c.x, c.y)
+        )
     ]
-    if len(listed) < len(query.constraints) or not listed:
+    if len(listed) < len(query.constraints):
         runs = " of runs" * bool(listed)
         yield f"pairs{runs}: none; an interval holds its lowest and highest partner for each constraint"
     if listed:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from piestream.expressions.canonical import canonical_text
 from piestream.expressions.durations import Duration
+from piestream.expressions.syntax import Previous, Until, Window, past_in
 from piestream.language.difference_bounds import absence_bounds, kept_after_end
 from piestream.language.model import Query
 from piestream.language.parts import StreamKind, Symbol
@@ -74,7 +76,7 @@ def _absence(query: Query, symbol: Symbol) -> Iterator[KeepTime]:
             query.emit, unit,
         ).kept  # fmt: skip
         assert length is not None
-        why = "as its NOT (…) says how long before intervals of a match it may end"
+        why = "as its NOT (…) says how long ago it may have ended when a match is reported"
         yield KeepTime(length, f"WITHIN {query.within_text}", why, "after its end")
 
 
@@ -131,7 +133,28 @@ def keep_lines(query: Query) -> Iterator[str]:
         yield from (f"  and no longer than {other}" for other in others)
         for keeps in LONGER:
             yield from (f"  {text}" for text in keeps(query, symbol))
-    if any("PREV(" in str(symbol.predicate) for symbol in query.symbols):
+    yield from _freed(query)
+
+
+def _freed(query: Query) -> Iterator[str]:
+    """When nothing of a partition is kept any more."""
+    reading = [
+        node
+        for symbol in query.symbols
+        if symbol.predicate.tree is not None
+        for node in past_in(symbol.predicate.tree)
+    ]
+    if any(isinstance(node, Previous) for node in reading):
         yield "a partition is never freed: PREV reads its latest event"
-    else:
-        yield "a partition is freed when nothing of it is kept any more"
+        return
+    for node in reading:
+        if isinstance(node, Window) and isinstance(node.length, int):
+            yield f"a partition is never freed: {canonical_text(node)} reads its latest events"
+            return
+    yield "a partition is freed when nothing of it is kept any more"
+    if any(isinstance(node, Until) for node in reading):
+        yield "  and UNTIL has come"
+    if query.limits.limit is not None:
+        yield "  but for those of which LIMIT has counted a match"
+    elif query.limits.cooldown is not None:
+        yield "  and COOLDOWN is over"

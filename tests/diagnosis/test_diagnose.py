@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import polars as pl
@@ -20,9 +19,6 @@ from tests.engines import parse
 from tests.randoms import allen_relation, scenario, sequenced
 from tests.scenario import Limits, Scenario
 
-#: Scenarios with events of one time.
-_sequenced = partial(sequenced, bridged=False)
-
 
 def _partitions(drawn: Scenario) -> dict[tuple[Any, ...], oracle._Partition]:
     query = drawn.query()
@@ -32,16 +28,16 @@ def _partitions(drawn: Scenario) -> dict[tuple[Any, ...], oracle._Partition]:
         rows.setdefault(tuple(row[name] for name in drawn.keys), []).append(row)
     max_gap = query.streams[0].max_gap
     gap = None if max_gap is None else drawn.clock.ticks(max_gap)
-    return {
-        tuple(zip(drawn.keys, key, strict=True)): oracle._Partition(
-            query,
-            drawn.clock,
-            oracle._moments(oracle._untied(query, some, "ts", drawn.ties), "ts", gap, until),
-            drawn.stream.truth,
-            until=until,
-        )
-        for key, some in rows.items()
-    }
+    found = {}
+    for key, some in rows.items():
+        untied = oracle._untied(query, some, "ts", drawn.ties)
+        told = query, drawn.clock, oracle._moments(untied, "ts", gap, until), drawn.stream.truth
+        partition = oracle._Partition(*told, until=until)
+        if query.absences:
+            instants = partition.instants_of_absences(10_000)
+            partition = oracle._Partition(*told, until=until, instants=instants)
+        found[tuple(zip(drawn.keys, key, strict=True))] = partition
+    return found
 
 
 def _pairs(drawn: Scenario, x: str, y: str) -> tuple[Counter[str], int]:
@@ -76,7 +72,7 @@ def _pairs(drawn: Scenario, x: str, y: str) -> tuple[Counter[str], int]:
     return found, both_open
 
 
-@pytest.mark.parametrize("draw", [scenario, _sequenced], ids=["times", "events of one time"])
+@pytest.mark.parametrize("draw", [scenario, sequenced], ids=["times", "events of one time"])
 def test_the_funnel_counts_what_the_oracle_lists(
     few_seeds: range, draw: Callable[[int], Scenario]
 ) -> None:

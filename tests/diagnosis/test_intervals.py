@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import polars as pl
@@ -15,9 +14,6 @@ from tests import oracle
 from tests.engines import parse
 from tests.randoms import scenario, sequenced
 from tests.scenario import Scenario
-
-#: Scenarios with events of one time.
-_sequenced = partial(sequenced, bridged=False)
 
 
 def _expected(drawn: Scenario, at_end: str) -> Iterator[tuple[Any, ...]]:
@@ -55,7 +51,7 @@ def _expected(drawn: Scenario, at_end: str) -> Iterator[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("at_end", ["open", "close"])
-@pytest.mark.parametrize("draw", [scenario, _sequenced], ids=["times", "events of one time"])
+@pytest.mark.parametrize("draw", [scenario, sequenced], ids=["times", "events of one time"])
 def test_the_intervals_are_the_runs_of_the_oracle(
     seeds: range, at_end: str, draw: Callable[[int], Scenario]
 ) -> None:

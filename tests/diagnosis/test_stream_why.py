@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,16 +9,16 @@ import pytest
 
 import piestream as ps
 from piestream.language.parts import Value
-from tests.diagnosis.test_streams import _end, _frames, _partitions, _scenarios
+from tests.diagnosis.test_streams import _frames, _partitions, _scenarios
 from tests.stream_scenario import KINDS, CombinedScenario
 
 
 def _bindings(drawn: CombinedScenario, partition: Any) -> list[tuple[dict[str, Any], Any]]:
-    names = sorted(symbol.name for symbol in drawn.query.symbols)
+    names = sorted(symbol.name for symbol in drawn.query.present)
     return list(partition._bindings({}, names, -(1 << 70)))
 
 
-def _with_ids(query: ps.Query) -> ps.Query:
+def with_ids(query: ps.Query) -> ps.Query:
     """A query whose RETURN has the IDs of rows: several may begin together."""
     ids = [
         Value(s.name, source.id, f"{s.name}_id")
@@ -29,8 +28,8 @@ def _with_ids(query: ps.Query) -> ps.Query:
     return replace(query, returns=(*query.returns, *ids))
 
 
-def _known(time: Any) -> int | None:
-    return None if time is None else math.floor(time)
+def _known(partition: Any, time: Any) -> int | None:
+    return None if time is None else partition._shown(time)
 
 
 def _agrees(drawn: CombinedScenario, partition: Any, bound: dict[str, Any], why: Any) -> bool:
@@ -40,13 +39,17 @@ def _agrees(drawn: CombinedScenario, partition: Any, bound: dict[str, Any], why:
         known = bound[interval.symbol]
         end = None if interval.te is None else plain(interval.te)
         said = plain(interval.ts), end, plain(interval.valid_at)
-        if said != (known.start, _end(known), _known(known.valid)):
+        if said != (
+            known.start,
+            _known(partition, known.end),
+            _known(partition, known.valid),
+        ):
             return False
     for decision in why.decisions:
         x, y = decision.constraint.x, decision.constraint.y
         at = partition._decided(x, y, bound[x], bound[y])
         last = partition._relation(x, y, bound, partition.instants[-1])
-        if (plain(decision.decided_at), decision.relation) != (_known(at), last):
+        if (plain(decision.decided_at), decision.relation) != (_known(partition, at), last):
             return False
     return True
 
@@ -60,7 +63,7 @@ def test_the_parts_of_a_match_become_known_when_the_oracle_says(
         drawn = drawn.having(returns=())
         if drawn.clock.kind == "ns":
             continue  # a row as a dict holds no nanoseconds
-        query, frames = _with_ids(drawn.query), _frames(drawn)
+        query, frames = with_ids(drawn.query), _frames(drawn)
         partitions = {tuple(key): partition for key, partition in _partitions(drawn)}
         found = query.run(frames, ties=drawn.ties, at_end=drawn.at_end)
         for row in found.head(2).rows(named=True):

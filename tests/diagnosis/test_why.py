@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import polars as pl
@@ -16,9 +15,6 @@ from tests.engines import parse
 from tests.oracle import Match, _Partition
 from tests.randoms import scenario, sequenced
 from tests.scenario import Scenario
-
-#: Scenarios with events of one time.
-_sequenced = partial(sequenced, bridged=False)
 
 
 def _disagrees(drawn: Scenario, partition: _Partition, match: Match, why: Why) -> object:
@@ -39,7 +35,7 @@ def _disagrees(drawn: Scenario, partition: _Partition, match: Match, why: Why) -
     return None
 
 
-@pytest.mark.parametrize("draw", [scenario, _sequenced], ids=["times", "events of one time"])
+@pytest.mark.parametrize("draw", [scenario, sequenced], ids=["times", "events of one time"])
 def test_the_parts_of_a_match_become_known_when_the_oracle_says(
     few_seeds: range, draw: Callable[[int], Scenario]
 ) -> None:
@@ -57,7 +53,7 @@ def test_the_parts_of_a_match_become_known_when_the_oracle_says(
                 by = tuple(sorted(key, key=repr)), *starts
                 known.setdefault(by, []).append((partition, match))
         found = query.run(frame, ties=stream.ties)
-        if draw is _sequenced:  # those that only what orders events of one time tells apart
+        if draw is sequenced:  # those that only what orders events of one time tells apart
             found = found.unique(maintain_order=True, keep="none")
         for row in found.head(2).rows(named=True):
             why = query.why(row, frame, ties=stream.ties)

@@ -25,7 +25,7 @@ def _frame(case: Case) -> pl.DataFrame:
     return pl.DataFrame(case.events(), schema=_TYPES)
 
 
-def _stretches(case: Case, closes: bool) -> list[tuple[Any, ...]]:
+def stretches(case: Case, closes: bool) -> list[tuple[Any, ...]]:
     """Variable, start, end and number of rows of each stretch of one variable in a match."""
     rows = case.query.rows
     assert rows is not None
@@ -37,7 +37,7 @@ def _stretches(case: Case, closes: bool) -> list[tuple[Any, ...]]:
             start, behind = times[places[0]], places[-1] + 1
             end = times[behind] if behind < len(times) else None
             if end is None and closes:
-                end = max(times[-1], start + 1)
+                end = times[-1] + (len(places) == 1)
             found.append((variable, start, end, len(places)))
     return sorted(found, key=repr)
 
@@ -50,7 +50,7 @@ def test_intervals_are_the_stretches_of_each_variable(few_seeds: range) -> None:
         for at_end in ("open", "close"):
             found = case.query.intervals(_frame(case), at_end=at_end)
             got = sorted(found.select("symbol", "ts", "te", "events").rows(), key=repr)
-            assert got == _stretches(case, at_end == "close"), f"seed {seed}: {case.query}"
+            assert got == stretches(case, at_end == "close"), f"seed {seed}: {case.query}"
 
 
 def test_the_funnel_counts_what_the_oracle_finds(few_seeds: range) -> None:

@@ -208,3 +208,77 @@ def test_an_absence_is_told_with_what_bounds_it() -> None:
     assert "a c that has not begun must begin before b.ts - 2 s" in found.section("Absences")
     assert "c is kept 58 s after its end: WITHIN 1 min, as its NOT" in found.section("State")
     assert "c" not in found.section("Example").replace("satisfies", "").split()
+
+
+DOORS = """
+    FROM doors PARTITION BY door ORDER BY t UNIT s
+    DEFINE opens AS state = 'open', closed AS state = 'closed' AT LEAST 2 s
+    PATTERN opens AND NOT (closed after opens AND closed.ts - opens.te <= 10 s)
+    WITHIN 1 min EMIT ON BOTH {}
+"""
+
+
+def test_it_is_told_until_when_an_absence_is_waited_for_and_what_that_costs() -> None:
+    told = explain(ps.query(DOORS.format("LIMIT 3")))
+    assert told.section("Absences").splitlines()[1:] == [
+        "  a closed that has not begun can begin no later than opens.te + 10 s",
+        "  if none has begun by then, this is decided then, whether an event comes or not",
+        "  one that has begun is waited for until its endpoints, or time alone, rule it out",
+        "  if it is certain to satisfy this, the match is gone at once",
+        "a match is reported once all else of it is known and no closed can satisfy this any more",
+    ]
+    lines = told.section("State").splitlines()
+    at = lines.index("a partition is freed when nothing of it is kept any more")
+    assert lines[at + 1 : at + 5] == [
+        "  but for those of which LIMIT has counted a match",
+        "a match waits for opens to be valid",
+        "  then until no interval can satisfy a NOT (…) any more",
+        "  and, to be complete, for the ends of all its intervals",
+    ]
+    assert any(line.startswith("a match that waits for what may not be there: ") for line in lines)
+    assert any("30 of them that can count" in line for line in lines)
+    assert not any(line.startswith("pairs") for line in lines)
+
+
+def test_what_keeps_a_partition_is_told() -> None:
+    def freed(definition: str, rest: str = "") -> list[str]:
+        query = ps.query(f"FROM s ORDER BY t DEFINE a AS {definition} PATTERN a WITHIN 9 {rest}")
+        lines = explain(query).section("State").splitlines()
+        at = next(n for n, line in enumerate(lines) if line.startswith("a partition is"))
+        return [line for line in lines[at : at + 2] if not line.startswith("a partition: ")]
+
+    is_freed = "a partition is freed when nothing of it is kept any more"
+    assert freed("MAX(x) OVER 5 EVENTS > 1") == [
+        "a partition is never freed: MAX(x) OVER 5 EVENTS reads its latest events"
+    ]
+    assert freed("MAX(x) OVER 5 > 1") == [is_freed]
+    assert freed("x > 1 UNTIL x < 0") == [is_freed, "  and UNTIL has come"]
+    assert freed("x > 1", "COOLDOWN 5") == [is_freed, "  and COOLDOWN is over"]
+
+
+def test_pairs_of_bridged_runs_are_kept_and_wait_until_their_ends_are_known() -> None:
+    told = explain(
+        ps.query(
+            "FROM s ORDER BY t DEFINE a AS x > 1 BRIDGING 3, b AS y > 1 "
+            "PATTERN a before b AND b.ts - a.te <= 5 WITHIN 9"
+        )
+    )
+    assert told.section("Constraints").splitlines()[-1] == (
+        "  b.ts - a.te <= 5: certain at b.ts, once it is known where a ended"
+    )
+    assert "pairs a, b: each that is decided, until either can be in no match" in (
+        told.section("State").splitlines()
+    )
+
+
+def test_what_events_of_one_time_are_is_told() -> None:
+    told = explain(ps.query("FROM s ORDER BY t, seq DEFINE a AS x > 1 PATTERN a WITHIN 9"))
+    assert told.section("Order").splitlines()[0] == "events of one time come in the order of seq"
+    several = ps.query(
+        "FROM s ORDER BY t, seq WITH r FROM b TO e DEFINE a AS s.x > 1, i AS r "
+        "PATTERN a during i WITHIN 9"
+    )
+    lines = explain(several).section("Order").splitlines()
+    assert lines[0] == "events of s of one time come in the order of seq"
+    assert lines[-1] == "rows of intervals start and end before all events of that time"
+    assert "1: s, events, in order of t, seq" in explain(several).section("Streams")
