@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 from piestream.language.distances import Distance
 from piestream.relations import ENDPOINT_ORDER, Relation
 
-__all__ = ["GridGroup", "Run", "decided_at", "runs_of"]
+__all__ = [
+    "GridGroup",
+    "Instant",
+    "Run",
+    "closed_at",
+    "closing_instants",
+    "decided_at",
+    "known_runs",
+    "runs_of",
+]
 
 _COMPARED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 #: Points of the grid between two whole numbers.
@@ -31,6 +40,7 @@ class Run:
     start: int
     end: int | None
     events: int = 1
+    is_closed: bool = False  # it ends because the input does: a tick behind where that is shown
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,7 @@ class GridGroup:
     at_least: int = 0
     at_most: int | None = None
     least_events: int = 0
+    most_events: int | None = None
     same: frozenset[str] = frozenset()  # symbols of the match with the predicate of c
 
     @property
@@ -76,6 +87,46 @@ def runs_of(
     return found
 
 
+@dataclass(frozen=True, order=True)
+class Instant:
+    """When something is known: at a time, or at one of the ends of an input that is closed."""
+
+    closing: int  # 0; 1: with the last event; 2: a tick later
+    time: int  # as it is shown
+
+
+def closing_instants(
+    times: Sequence[int], runs: Mapping[str, Sequence[Run]]
+) -> tuple[Instant, ...]:
+    """The instants at which what is open ends because the input does."""
+    began = [run.start for some in runs.values() for run in some if run.end is None]
+    found = []
+    if any(start < times[-1] for start in began):
+        found.append(Instant(1, times[-1]))
+    if any(start == times[-1] for start in began):
+        found.append(Instant(2, times[-1] + 1))
+    return tuple(found)
+
+
+def closed_at(run: Run, instant: Instant, last: int) -> Run:
+    """A run as it is known at an instant, where it may end because the input does."""
+    if run.end is not None or instant.closing < (2 if run.start == last else 1):
+        return run
+    return replace(run, end=last + (run.start == last), is_closed=True)
+
+
+def known_runs(
+    times: Sequence[int],
+    holds: Sequence[bool],
+    max_gap: int | None,
+    instant: Instant,
+    until: int,
+) -> list[Run]:
+    """The runs of a predicate as they are known at an instant."""
+    now = max(times[-1], until - 1) if instant.closing else instant.time
+    return [closed_at(run, instant, times[-1]) for run in runs_of(times, holds, max_gap, now)]
+
+
 Axis = NDArray[np.int64]
 
 
@@ -83,11 +134,18 @@ def _compared(x: Axis, y: Axis, sign: int) -> NDArray[np.bool_]:
     return (operator.lt, operator.eq, operator.gt)[sign + 1](x, y)
 
 
-def _may_satisfy(group: GridGroup, now: int, present: Mapping[str, Run], c: Run | None) -> bool:
-    """Whether this c, or one that has not begun, may satisfy all of the group."""
+def _may_satisfy(
+    group: GridGroup, now: int, present: Mapping[str, Run], c: Run | None, closes: bool
+) -> bool:
+    """Whether this c, or one that has not begun, may satisfy all of the group.
+
+    What ends, or begins, because the input ``closes`` lies a tick later than it is shown.
+    """
     later = _FINE * now + np.arange(1, _FINE * group.span + 1)
     start = later[:, None] if c is None else np.array([[_FINE * c.start]])
     end = later[None, :] if c is None or c.end is None else np.array([[_FINE * c.end]])
+    if c is not None and group.most_events is not None and c.events > group.most_events:
+        return False
     fits = start < end
     if c is None or c.end is None:
         fits = fits & (end - start >= _FINE * group.at_least)
@@ -102,8 +160,11 @@ def _may_satisfy(group: GridGroup, now: int, present: Mapping[str, Run], c: Run 
     for name, allowed in group.relations.items():
         run = present[name]
         theirs = np.array([_FINE * run.end]) if run.end is not None else later
-        xs, xe = start[:, :, None], end[:, :, None]
-        ys, ye = np.array([[[_FINE * run.start]]]), theirs[None, None, :]
+        shown_xs, shown_xe = start[:, :, None], end[:, :, None]
+        ys, shown_ye = np.array([[[_FINE * run.start]]]), theirs[None, None, :]
+        xs = shown_xs + _FINE * (closes and c is None)
+        xe = shown_xe + _FINE * _lies_later(c, closes)
+        ye = shown_ye + _FINE * _lies_later(run, closes)
         related = np.zeros(np.broadcast_shapes(xs.shape, xe.shape, ye.shape), bool)
         for relation, order in ENDPOINT_ORDER.items():
             if allowed & relation:
@@ -115,8 +176,8 @@ def _may_satisfy(group: GridGroup, now: int, present: Mapping[str, Run], c: Run 
                 )
         if name in group.same:
             related &= (xe < ys) | (xs > ye)
-        places = {(group.absent, "ts"): xs, (group.absent, "te"): xe}
-        places |= {(name, "ts"): ys, (name, "te"): ye}
+        places = {(group.absent, "ts"): shown_xs, (group.absent, "te"): shown_xe}
+        places |= {(name, "ts"): ys, (name, "te"): shown_ye}
         for d in group.distances:
             if name in (d.symbol, d.other):
                 difference = places[d.symbol, d.which] - places[d.other, d.other_which]
@@ -125,44 +186,58 @@ def _may_satisfy(group: GridGroup, now: int, present: Mapping[str, Run], c: Run 
     return bool(fits.any())
 
 
+def _lies_later(run: Run | None, closes: bool) -> bool:
+    """Whether an end lies a tick behind where it is shown."""
+    return run.is_closed if run is not None and run.end is not None else closes
+
+
 def decided_at(
-    group: GridGroup,
+    groups: Sequence[GridGroup],
     times: Sequence[int],
     holds: Mapping[str, Sequence[bool]],
     max_gap: int | None,
     present: Mapping[str, int],
-    trigger: int,
+    trigger: Instant,
     until: int,
-) -> int | None:
-    """When it is decided that no c satisfies the group; None: not as far as time has gone.
+    closing: Sequence[Instant] = (),
+) -> Instant | None:
+    """When it is decided that no c satisfies a group; None: not as far as time has gone.
 
-    ``present`` has the starts of the match's intervals, by symbol.
+    What time has decided of one group, the end of the input may show otherwise while another is open.
+    ``present`` has the starts of the match's intervals, by symbol, and ``closing`` the instants at which
+    the input is closed.
     """
 
-    def is_possible(now: int) -> bool:
-        known = {
-            name: next(r for r in runs_of(times, holds[name], max_gap, now) if r.start == start)
-            for name, start in present.items()
-        }
-        related = {name: run for name, run in known.items() if name in group.relations}
-        taken = {present[name] for name in group.same}
-        some = [
-            r for r in runs_of(times, holds[group.absent], max_gap, now) if r.start not in taken
-        ]
-        return any(_may_satisfy(group, now, related, c) for c in (None, *some))
+    def is_possible(instant: Instant) -> bool:
+        def runs(name: str) -> list[Run]:
+            return known_runs(times, holds[name], max_gap, instant, until)
 
-    events = [time for time in times if time > trigger]
-    for first, end in zip([trigger, *events], [*events, until], strict=True):
-        instants = range(
-            first, max(end, first + 1)
-        )  # what is at `until` has not passed, but for an event
-        low, high = 0, len(instants)
-        while low < high:  # without an event, it only becomes impossible
-            middle = (low + high) // 2
-            if is_possible(instants[middle]):
-                low = middle + 1
-            else:
-                high = middle
-        if low < len(instants):
-            return instants[low]
-    return None
+        known = {
+            name: next(r for r in runs(name) if r.start == start) for name, start in present.items()
+        }
+        closes = instant.closing != 0
+        for group in groups:
+            related = {name: run for name, run in known.items() if name in group.relations}
+            taken = {present[name] for name in group.same}
+            some = [r for r in runs(group.absent) if r.start not in taken]
+            for c in (None, *some):
+                if _may_satisfy(group, instant.time, related, c, closes):
+                    return True
+        return False
+
+    if not trigger.closing:
+        events = [time for time in times if time > trigger.time]
+        for first, end in zip([trigger.time, *events], [*events, until], strict=True):
+            instants = range(
+                first, max(end, first + 1)
+            )  # what is at `until` has not passed, but for an event
+            low, high = 0, len(instants)
+            while low < high:  # without an event, it only becomes impossible
+                middle = (low + high) // 2
+                if is_possible(Instant(0, instants[middle])):
+                    low = middle + 1
+                else:
+                    high = middle
+            if low < len(instants):
+                return Instant(0, instants[low])
+    return next((at for at in closing if at >= trigger and not is_possible(at)), None)

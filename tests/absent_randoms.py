@@ -43,10 +43,21 @@ def with_absences(rng: Random, drawn: Scenario, planted: Planted, share: float) 
             ((None, None), (rng.randint(0, end - start), None), (None, end - start + 1)), (6, 2, 1)
         )[0]
         fewest = rng.choice((None, None, None, None, 1, 2))
+        largest = rng.choice((None, None, None, None, 1, 2, 3))
+        if largest is not None and largest < max(fewest or 0, end - start):
+            largest = None
         bridging = lengths.get(predicate.text)
         if bridges and (predicate.text not in lengths or rng.random() < 0.1):
             bridging = rng.choice((None, 1, 2, 3, 5))
-        of = Definition(name, predicate, least, most, at_least_events=fewest, bridging=bridging)
+        of = Definition(
+            name,
+            predicate,
+            least,
+            most,
+            at_least_events=fewest,
+            at_most_events=largest,
+            bridging=bridging,
+        )
         definitions.insert(rng.randint(0, len(definitions)), of)
         absences.append((name, _group(rng, drawn, {**planted, name: (start, end)}, name)))
     return drawn.having(definitions=tuple(definitions), absences=tuple(absences))

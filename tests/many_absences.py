@@ -16,11 +16,19 @@ import polars as pl
 
 import piestream as ps
 from piestream.expressions.durations import Duration
+from piestream.language.absence_waits import wait_texts
 from piestream.language.emission import NO_LIMITS, EmissionLimits
 from piestream.language.model import Query
 from piestream.language.parts import Emit
 from piestream.relations import ALL_NAMES, ANY, inverse
-from tests.absence_grid import GridGroup, decided_at, runs_of
+from tests.absence_grid import (
+    GridGroup,
+    Instant,
+    Run,
+    closing_instants,
+    decided_at,
+    known_runs,
+)
 
 __all__ = ["WAYS", "Case", "ManyAbsences", "disagreements", "many_absences"]
 
@@ -48,6 +56,7 @@ class ManyAbsences:
     query: Query
     cases: tuple[Case, ...]
     until: int
+    at_end: str = "open"
 
     @property
     def columns(self) -> list[str]:
@@ -69,61 +78,103 @@ class ManyAbsences:
     def expected(self) -> dict[int, list[Row]]:
         """What each partition reports, by the rules alone."""
         query = self.query
-        present = query.present
-        of_present = {f"{symbol.name}_ts": symbol.name for symbol in present}
-        emit = Emit.COMPLETION if query.emit is Emit.COMPLETION else Emit.TRIGGER
-        certain = replace(
-            query, absences=(), symbols=present, within=_LONG, windows=(), emit=emit,
-            limits=NO_LIMITS,
-        )  # fmt: skip
+        of_present = {f"{symbol.name}_ts": symbol.name for symbol in query.present}
         found: dict[int, list[Row]] = {number: [] for number in range(len(self.cases))}
         groups = list(_groups(query))
-        columns = {symbol.name: symbol.predicate.columns[0] for symbol in query.symbols}
-        gap = query.streams[0].max_gap
-        max_gap = None if gap is None else gap.amount
-        for row in certain.run(self.frame()).iter_rows(named=True):
+        for row, closes in self._certain():
             case = self.cases[row["k"]]
             starts = {name: row[column] for column, name in of_present.items()}
-            trigger = row["completed_at" if emit is Emit.COMPLETION else "detected_at"]
-            report: int | None = trigger
-            holds = {name: case.holds[column] for name, column in columns.items()}
-            for group in groups:
-                at = decided_at(group, case.times, holds, max_gap, starts, trigger, self.until)
-                report = None if at is None or report is None else max(at, report)
-            if report is not None and _is_in_windows(query, starts, report):
+            trigger = row["completed_at" if query.emit is Emit.COMPLETION else "detected_at"]
+            closing = 0 if not closes else 1 if trigger == case.times[-1] else 2
+            report = decided_at(
+                groups, case.times, self._holds(case), self._max_gap, starts,
+                Instant(closing, trigger), self.until, self._closing(case),
+            )  # fmt: skip
+            if report is not None and _is_in_windows(query, starts, report.time):
                 found[row["k"]].append((report, starts))
         return {
-            number: list(self._rows(self.cases[number], matches, max_gap))
+            number: list(self._rows(self.cases[number], matches))
             for number, matches in found.items()
         }
 
-    def _rows(self, case: Case, matches: Sequence[Row], max_gap: int | None) -> Iterator[Row]:
+    def _certain(self) -> Iterator[tuple[dict[str, Any], bool]]:
+        """The matches of what is present, and whether they are so because the input is closed."""
+        emit = Emit.COMPLETION if self.query.emit is Emit.COMPLETION else Emit.TRIGGER
+        certain = replace(
+            self.query, absences=(), symbols=self.query.present, within=_LONG, windows=(),
+            emit=emit, limits=NO_LIMITS,
+        )  # fmt: skip
+        known = set()
+        for row in certain.run(self.frame()).iter_rows(named=True):
+            known.add(self._match(row))
+            yield row, False
+        if self.at_end == "close":
+            for row in certain.run(self.frame(), at_end="close").iter_rows(named=True):
+                if self._match(row) not in known and row["k"] >= 0:
+                    yield row, True
+
+    def _match(self, row: Mapping[str, Any]) -> Row:
+        return (row["k"], *(row[f"{symbol.name}_ts"] for symbol in self.query.present))
+
+    @property
+    def _max_gap(self) -> int | None:
+        gap = self.query.streams[0].max_gap
+        return None if gap is None else gap.amount
+
+    def _holds(self, case: Case) -> dict[str, tuple[bool, ...]]:
+        """Where the predicate of each symbol holds."""
+        return {s.name: case.holds[s.predicate.columns[0]] for s in self.query.symbols}
+
+    def _closing(self, case: Case) -> tuple[Instant, ...]:
+        """The instants at which a case is closed."""
+        if self.at_end == "open":
+            return ()
+        now = Instant(0, max(case.times[-1], self.until - 1))
+        runs = {
+            name: known_runs(case.times, held, self._max_gap, now, self.until)
+            for name, held in self._holds(case).items()
+        }
+        return closing_instants(case.times, runs)
+
+    def _rows(self, case: Case, matches: Sequence[Row]) -> Iterator[Row]:
         names = [symbol.name for symbol in self.query.present]
         order = sorted(names)
         matches = sorted(matches, key=lambda match: (match[0], *(match[1][n] for n in order)))
         rows: list[tuple[Any, ...]] = []
         for report, starts in _given(self.query.limits, matches):
-            ends = self._ends(case, starts, max_gap, report)
+            ends = [run.end for run in self._ends(case, starts, report)]
             if self.query.emit is not Emit.BOTH:
-                yield (report, *(starts[n] for n in names), *ends)
+                yield (report.time, *(starts[n] for n in names), *ends)
                 continue
             rows.append((report, 0, starts, (*ends, "trigger")))
-            final = self._ends(case, starts, max_gap, self.until)
-            known = None not in final and max(final) < self.until
-            known = known or (None not in final and max(final) in case.times)
-            if known:
-                rows.append((max(report, *final), 1, starts, (*final, "completion")))
+            completion = self._completion(case, starts)
+            if completion is not None:
+                at = max(report, completion)
+                final = [run.end for run in self._ends(case, starts, at)]
+                rows.append((at, 1, starts, (*final, "completion")))
         rows.sort(key=lambda row: (row[0], row[1], *(row[2][n] for n in order)))
         for at, _, starts, rest in rows:
-            yield (at, *(starts[n] for n in names), *rest)
+            yield (at.time, *(starts[n] for n in names), *rest)
 
-    def _ends(
-        self, case: Case, starts: Mapping[str, int], max_gap: int | None, now: int
-    ) -> list[int | None]:
+    def _completion(self, case: Case, starts: Mapping[str, int]) -> Instant | None:
+        """When the last interval of a match has ended."""
+        last = [Instant(0, max(case.times[-1], self.until - 1)), *self._closing(case)][-1]
+        ended = self._ends(case, starts, last)
+        if any(run.end is None for run in ended):
+            return None
+        at = case.times[-1]
+        places = [
+            Instant(0 if not r.is_closed else 2 if r.start == at else 1, r.end or 0) for r in ended
+        ]
+        return max(places)
+
+    def _ends(self, case: Case, starts: Mapping[str, int], at: Instant) -> list[Run]:
+        """The intervals of a match as they are known at an instant."""
+        holds = self._holds(case)
         return [
             next(
-                run.end
-                for run in runs_of(case.times, case.holds[symbol.name], max_gap, now)
+                run
+                for run in known_runs(case.times, holds[symbol.name], self._max_gap, at, self.until)
                 if run.start == starts[symbol.name]
             )
             for symbol in self.query.present
@@ -142,9 +193,9 @@ def _given(limits: EmissionLimits, matches: Sequence[Row]) -> Iterator[Row]:
     for report, starts in matches:
         if limits.limit is not None and len(given) >= limits.limit:
             return
-        latest = given[-1][0] if given else None
+        latest = given[-1][0].time if given else None
         cooldown = limits.cooldown
-        if cooldown is not None and latest is not None and report <= latest + cooldown.amount:
+        if cooldown is not None and latest is not None and report.time <= latest + cooldown.amount:
             continue
         if limits.no_overlap and latest is not None and min(starts.values()) < latest:
             continue
@@ -171,6 +222,7 @@ def _groups(query: Query) -> Iterator[GridGroup]:
             symbol.at_least.amount if symbol.at_least else 0,
             symbol.at_most.amount if symbol.at_most else None,
             symbol.at_least_events or 0,
+            symbol.at_most_events,
             frozenset(s.name for s in query.present if query.same_predicate(s, symbol)),
         )
 
@@ -211,6 +263,7 @@ def _text(rng: Random) -> str:
     pattern += [_not(rng, name, present) for name in absent]
     rng.shuffle(pattern)
     lengths = {"c": ("", "", "", "AT LEAST 2", "AT MOST 3", "BETWEEN 2 AND 3", "AT LEAST 2 EVENTS")}
+    lengths["c"] += ("AT MOST 1 EVENTS", "AT MOST 2 EVENTS", "BETWEEN 2 AND 3 EVENTS AT MOST 6")
     lengths |= {"a": ("", "", "", "AT LEAST 2", "AT MOST 3")}
     columns = {name: name for name in _COLUMNS}
     if rng.random() < 0.15:
@@ -257,14 +310,16 @@ def many_absences(seed: int, cases: int = 40) -> ManyAbsences | None:
         return None
     drawn = tuple(_case(rng) for _ in range(cases))
     last = max(case.times[-1] for case in drawn)
-    return ManyAbsences(query, drawn, last + rng.choice((0, 1, 3, 9)))
+    later = rng.choice((0, 1, 3, 9))
+    return ManyAbsences(query, drawn, last + later, rng.choice(("open", "open", "close")))
 
 
 # -- the ways in -----------------------------------------------------------------------------------
 def _found(many: ManyAbsences, way: str, rng: Random) -> list[dict[str, Any]]:
     frame = many.frame()
     if way == "frame":
-        return list(many.query.run(frame.sample(fraction=1.0, shuffle=True, seed=1)).to_dicts())
+        shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1)
+        return [r for r in many.query.run(shuffled, at_end=many.at_end).to_dicts() if r["k"] >= 0]
     lateness = rng.randint(1, 4) if way == "disordered" else 0
     due = [time + rng.randint(0, lateness) for time in frame["ts"]]
     rows = frame.with_columns(pl.Series("due", due)).sort("due", "ts", "k").drop("due")
@@ -284,7 +339,9 @@ def _found(many: ManyAbsences, way: str, rng: Random) -> list[dict[str, Any]]:
             passed = int(rows["ts"][min(at, len(rows)) - 1])
             found += _dicts(session.advance(passed))
     found += _dicts(session.advance(many.until))
-    return found
+    if many.at_end == "close":
+        found += _dicts(session.close(at_end="close"))
+    return [row for row in found if row["k"] >= 0]
 
 
 def _dicts(rows: Any) -> list[dict[str, Any]]:
@@ -299,12 +356,17 @@ def disagreements(many: ManyAbsences, way: str, seed: int) -> list[str]:
         names = ("completed_at", "detected_at") if both else ("detected_at", "completed_at")
         at = next(row[name] for name in names if row.get(name) is not None)
         got[row["k"]].append((at, *(row[column] for column in many.columns)))
-    faults = []
-    for number, rows in many.expected().items():
+    expected = many.expected()
+    faults = [
+        f"seed {seed}: {many.query}\n{text}, but {expected}"
+        for _, text in wait_texts(many.query)
+        if any(expected.values())
+    ]
+    for number, rows in expected.items():
         if got[number] != rows:
             case = many.cases[number]
             faults.append(
-                f"seed {seed}, {way}, case {number}: {many.query}\n{case}\nuntil {many.until}\n"
+                f"seed {seed}, {way}, case {number}: {many.query}\n{case}\nuntil {many.until}, {many.at_end}\n"
                 f"expected {rows}\nfound    {got[number]}"
             )
     return faults

@@ -80,6 +80,7 @@ class Moment:
     time: int
     row: Row | None
     at: int | None = None
+    decides: bool = False  # nothing happens at it, but an absence may be decided
 
     @property
     def endpoint(self) -> int:
@@ -251,6 +252,7 @@ class Group:
     distances: list[tuple[tuple[str, str], tuple[str, str], str, int]]
     lengths: tuple[int, int | None]
     fewest: int  # events
+    largest: int | None
 
     @classmethod
     def of(cls, absence: Absence, query: Query, clock: Clock) -> Group:
@@ -266,7 +268,14 @@ class Group:
         (symbol,) = (one for one in query.symbols if one.name == absence.symbol)
         least = 0 if symbol.at_least is None else clock.ticks(symbol.at_least)
         most = None if symbol.at_most is None else clock.ticks(symbol.at_most)
-        return cls(absence.symbol, relations, distances, (least, most), symbol.at_least_events or 0)
+        events = symbol.at_least_events or 0, symbol.at_most_events
+        return cls(absence.symbol, relations, distances, (least, most), *events)
+
+    def has_count(self, events: int, more_may_come: bool) -> bool:
+        """Whether so many events are allowed, or may become so."""
+        return (more_may_come or events >= self.fewest) and (
+            self.largest is None or events <= self.largest
+        )
 
 
 class _Partition:
@@ -292,8 +301,9 @@ class _Partition:
         #: Whether each predicate holds, and whether each symbol's interval lasts, at each moment.
         self.holds = {symbol.name: self._truths(truth[symbol.name]) for symbol in query.symbols}
         self.until = until
-        for at in sorted({*self._deadlines(until), *instants}):
-            self._add_moment(at)
+        deadlines = {*self._deadlines(until)}
+        for at in sorted({*deadlines, *instants}):
+            self._add_moment(at, decides=at not in deadlines)
         self.true = {name: self._with_bridges(name) for name in self.holds}
         self.n_open = len(self.moments)  # those behind are of the end of the input
         if at_end == "close" and moments:
@@ -353,10 +363,11 @@ class _Partition:
                 if not there and (until > at or self.moments[-1].time > at):
                     yield at
 
-    def _add_moment(self, at: int) -> None:
+    def _add_moment(self, at: int, decides: bool) -> None:
         """A moment at which the predicates are as before."""
         place = sum(moment.time <= at for moment in self.moments)
-        self.moments = [*self.moments[:place], Moment(at, None), *self.moments[place:]]
+        moment = Moment(at, None, decides=decides)
+        self.moments = [*self.moments[:place], moment, *self.moments[place:]]
         for holds in self.holds.values():
             holds.insert(place, holds[place - 1])
 
@@ -717,7 +728,7 @@ class _Partition:
                 known = None if end is None else self._end_known(group.name, end)
                 if end is not None and known is not None and known <= now:
                     _, events = self._so_far(group.name, start, end)
-                    if events < group.fewest:
+                    if not group.has_count(events, False):
                         continue
                 else:
                     end = known = None
@@ -725,11 +736,12 @@ class _Partition:
 
     def _is_enough(self, group: Group, one: Interval, span: absent.Span, now: int) -> bool:
         """Whether an interval of an absent symbol has enough events, if it has ended."""
-        return (
-            span.end is None
-            or one.end is not None
-            or self._so_far(group.name, one.start, now)[1] >= group.fewest
-        )
+        if one.end is not None:
+            return True
+        if span.end is not None:
+            return group.has_count(self._so_far(group.name, one.start, now)[1], False)
+        so_far = sum(moment.row is not None for moment in self.moments[one.start : now + 1])
+        return group.has_count(so_far, True)
 
     def _spans(self, name: str, one: Interval, now: int) -> list[absent.Span]:
         """An interval as far as it is known; of one that is interrupted, all that it may be."""
@@ -767,8 +779,9 @@ class _Partition:
             else:
                 at = match.trigger
             starts = {n: self.moments[i.start].time for n, i in match.intervals.items()}
-            now = max(moment.time for moment in self.moments[: at + 1])
-            if in_windows(self.query, self.clock, starts, now) and self._passes(match, at):
+            if in_windows(self.query, self.clock, starts, self._passed(at)) and self._passes(
+                match, at
+            ):
                 found.append((at, [match.intervals[name].start for name in names], match))
         found.sort(key=lambda one: one[:2])
         reported = []
@@ -784,6 +797,14 @@ class _Partition:
             if at is not None:
                 reports.append(((at, 1, starts), self._row(match, at, "completion")))
         return [row for _, row in sorted(reports, key=lambda pair: pair[0])]
+
+    def _passed(self, at: int) -> int:
+        """The time to which windows count at a moment: what has happened by then.
+
+        The end of the input is shown with the last event, whatever time has decided since.
+        """
+        before = [moment.time for moment in self.moments[:at] if not moment.decides]
+        return max([self.moments[at].time, *before])
 
     def _instant(self, position: int) -> Any:
         """The instant of a moment; what ends with the last event does so at that."""

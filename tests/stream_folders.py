@@ -39,6 +39,7 @@ class StreamCase:
     matches: Sequence[Sequence[str]]
     clock: Clock
     ties: str
+    at_end: str = "open"
 
     @property
     def query(self) -> ps.Query:
@@ -67,7 +68,7 @@ class StreamCase:
         rows = {name: frame.to_dicts() for name, frame in self.inputs.items()}
         until = max((_last_instant(self.query, *arrival) for arrival in self.arrivals()), default=0)
         truth = _truth(self.query, self.text)
-        told = stream_oracle.Inputs(rows, truth, self.clock, self.ties, until)
+        told = stream_oracle.Inputs(rows, truth, self.clock, self.ties, until, at_end=self.at_end)
         return stream_oracle.matches(self.query, told)
 
     def cells(self, rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
@@ -102,7 +103,8 @@ def read(folder: Path) -> StreamCase:
         matches = list(csv.reader(lines))
     clock = Clock(options.get("time", "int"), options.get("unit"))
     text = (folder / "query.sql").read_text()
-    return StreamCase(folder.name, text, inputs, matches, clock, options.get("ties", "error"))
+    ties, at_end = options.get("ties", "error"), options.get("at_end", "open")
+    return StreamCase(folder.name, text, inputs, matches, clock, ties, at_end)
 
 
 def write(folder: Path, drawn: CombinedScenario, why: str = "") -> None:
@@ -131,6 +133,8 @@ def write(folder: Path, drawn: CombinedScenario, why: str = "") -> None:
         options |= {"time": drawn.clock.kind, "unit": drawn.clock.unit}
     if drawn.ties != "error":
         options["ties"] = drawn.ties
+    if drawn.at_end != "open":
+        options["at_end"] = drawn.at_end
     (folder / "options.json").write_text(json.dumps(options, indent=2) + "\n")
 
 

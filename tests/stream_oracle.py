@@ -589,6 +589,7 @@ class _Partition:
                     dict.fromkeys(apart, 0),
                     known_by=known_by,
                     longer_than=longer_than,
+                    closes=now in self.shown,
                 )
                 if until == absent.CERTAIN:
                     return until
@@ -612,13 +613,16 @@ class _Partition:
 
     def _may_count(self, group: Group, one: Known, now: Time) -> bool:
         """Whether an interval has as many events as are asked for, or may come to have them."""
-        if one.end_at(now) is None:
+        stream = self.query.symbol(group.name).stream
+        if stream not in self.events:
             return True
-        return self._count(self.query.symbol(group.name).stream, one, now) >= group.fewest
+        return group.has_count(self._count(stream, one, now), one.end_at(now) is None)
 
     def _span(self, one: Known, now: Time) -> absent.Span:
         end = one.end_at(now)
-        return absent.Span(one.start, None if end is None else self._shown(end))
+        if end is None:
+            return absent.Span(one.start, None)
+        return absent.Span(one.start, self._shown(end), is_closed=end in self.shown)
 
     def rows(self) -> list[tuple[dict[str, Any], int, int]]:
         names = sorted(symbol.name for symbol in self.query.present)

@@ -14,6 +14,7 @@ from piestream.errors import LateEventError, StateError
 from piestream.joins.partition import Partition
 from piestream.joins.records import Program
 from piestream.joins.state_records import RingHeader
+from piestream.language.absence_waits import wait_texts
 from piestream.plan.binding import bind
 from tests.many_absences import WAYS, disagreements, many_absences
 
@@ -117,6 +118,124 @@ def test_a_deadline_passes_where_the_end_of_the_input_comes_to_it() -> None:
             f"AND NOT (c after a AND c.ts - a.te <= {length}) WITHIN 99 RETURN a.ts, a.te"
         )
         assert query.run(rows, at_end="close").rows() == wanted
+
+
+OVERLAPPED = ps.query(
+    "FROM s PARTITION BY k ORDER BY ts DEFINE a AS a, c AS c AT LEAST 5 "
+    "PATTERN a AND NOT (c overlapped-by a) WITHIN 10 RETURN a.ts"
+)
+SHORT = _events(
+    ("x", 1, True, False), ("x", 2, True, True), ("x", 4, False, True), ("x", 6, False, True)
+)
+
+
+@pytest.mark.parametrize("until", [6, 11, 12, 13, 50])
+def test_what_the_end_of_the_input_decides_is_given_however_far_others_have_gone(
+    until: int,
+) -> None:
+    rows = pl.concat([SHORT, _events(("y", until, False, False))])
+    assert OVERLAPPED.run(rows, at_end="close").rows() == [("x", 6, 1)]  # c ends at 6
+    session = OVERLAPPED.open()
+    session.push(SHORT)
+    for now in range(7, until + 1):
+        assert session.advance(now).is_empty()
+        if now % 5 == 0:
+            session = OVERLAPPED.open(state=session.snapshot())
+    assert session.close(at_end="close").rows() == [("x", 6, 1)]
+
+
+def test_what_only_the_end_of_the_input_could_give_goes_as_events_come() -> None:
+    query = ps.query(
+        "FROM s PARTITION BY k ORDER BY ts DEFINE a AS a, c AS c "
+        "PATTERN a AND NOT (c contains a AND c.te - a.te <= 99999) WITHIN 10 RETURN a.ts"
+    )
+    stream = Stream(bind(query, SHORT.schema))
+    stream.process(_events(("x", 0, False, True)))  # c goes on for ever
+    for start in range(0, 4000, 40):
+        stream.process(SHORT.with_columns(pl.col("ts") + start, c=pl.lit(True)))
+        stream.advance(start + 39)
+    partitions = stream.detector.partitions
+    rings = partitions.rows[0, partitions._rings + Partition.offset("rings") :]
+    assert 0 < rings[RingHeader.offset("tail")] <= 3
+
+
+def test_that_time_has_passed_does_not_make_a_match_dead_which_the_end_of_the_input_gives() -> None:
+    query = ps.query(
+        "FROM s PARTITION BY k ORDER BY ts DEFINE a AS a, c AS c "
+        "PATTERN a AND NOT (c contains; started-by a AND c.te - a.te >= 2) WITHIN 4 RETURN a.ts"
+    )
+    rows = _events(("x", 1, True, True), ("x", 3, False, True), ("x", 4, False, True))
+    for until in (4, 5, 6, 9):  # at 6 it is certain that c, which is open, ends 2 behind a
+        frame = pl.concat([rows, _events(("y", until, False, False))])
+        assert query.run(frame, at_end="close").rows() == [("x", 4, 1)]
+    at_5 = pl.concat([rows, _events(("x", 5, False, True))])
+    assert query.run(at_5, at_end="close").is_empty()
+
+
+def test_a_run_of_too_many_events_counts_no_more() -> None:
+    few = ps.query(str(ALONE).replace("c AS c", "c AS c AT MOST 2 EVENTS"))
+    begins = _events(("x", 13, False, True), ("x", 20, False, True))
+    session = few.open()
+    assert session.push(pl.concat([RUN, begins])).is_empty()
+    session = few.open(state=session.snapshot())
+    assert session.advance(90).is_empty()
+    session = few.open(state=session.snapshot())
+    assert session.push(_events(("x", 95, False, True))).rows() == [("x", 95, 1)]
+    ends = _events(("x", 95, False, False))
+    assert few.run(pl.concat([RUN, begins, ends])).is_empty()
+    assert few.run(pl.concat([RUN, begins]), at_end="close").is_empty()
+
+
+def test_events_of_its_own_stream_are_counted_of_what_is_absent() -> None:
+    query = ps.query(
+        "FROM doors ORDER BY ts WITH badges ORDER BY ts PARTITION BY k "
+        "DEFINE opens AS doors.open, badge AS badges.shown AT MOST 2 EVENTS "
+        "PATTERN opens AND NOT (badge after opens AND badge.ts - opens.te <= 5) "
+        "WITHIN 99 RETURN opens.ts"
+    )
+    times = [1, 2, 5, 6, 7, 9, 20]
+    doors = pl.DataFrame({"k": "x", "ts": times, "open": [t == 1 for t in times]})
+    for shown, wanted in (([4, 8, 10], [("x", 10, 1)]), ([4, 10], []), ([4, 8], [])):
+        badges = pl.DataFrame({"k": "x", "ts": shown, "shown": True})
+        frames = {"doors": doors, "badges": badges}
+        assert query.run(frames).rows() == wanted
+        session = query.open(schema={name: frame.schema for name, frame in frames.items()})
+        found = []
+        for at in sorted({*times, *shown}):
+            for name, frame in frames.items():
+                found += session.push(frame.filter(ts=at), stream=name).rows()
+            session = query.open(state=session.snapshot())
+        assert found == wanted
+
+
+def test_a_wait_beyond_the_window_is_warned_of() -> None:
+    text = str(ALONE).replace("WITHIN 99", "WITHIN {}")
+    with pytest.warns(ps.ResultWarning, match="that no c comes is known later than 10 after"):
+        assert ps.query(text.format(10)).run(RUN).is_empty()
+    assert ps.query(text.format(12)).run(pl.concat([RUN, _events(("y", 14, False, False))])).rows()
+    with pytest.warns(ps.ResultWarning, match="WITHIN 9 is over by then"):
+        ps.query(text.format("9 OF a")).open(schema=RUN.schema)
+    joined = DOUBLE.replace("LATE", "c after a AND c.ts - a.te <= 9")
+    with pytest.warns(ps.ResultWarning, match="that no c comes"):
+        ps.query(joined).run({"s": RUN.drop("k"), "t": RUN.drop("k")})
+
+
+DOUBLE = (
+    "FROM s ORDER BY ts WITH t ORDER BY ts DEFINE a AS s.a, c AS t.c PATTERN a AND NOT (LATE) "
+    "WITHIN 9"
+)
+
+
+@pytest.mark.parametrize(
+    "absence",
+    [
+        "c during a",  # known when a ends
+        "c after a AND c.ts - a.te <= 10 AND c.ts - a.ts >= 15",  # of a short a it is known at once
+        "c before; after a AND c.ts - a.te <= 10 AND a.ts - c.te <= 3",  # not one range of orders
+    ],
+)
+def test_a_wait_that_may_be_short_is_not_warned_of(absence: str) -> None:
+    assert list(wait_texts(ps.query(DOUBLE.replace("LATE", absence)))) == []
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -28,7 +28,7 @@ def _plain(case: StreamCase, rows: Any) -> list[dict[str, Any]]:
 def test_frames_give_the_rows_of_a_case(folder: Path) -> None:
     case = stream_folders.read(folder)
     frames = {name: case.frame(name) for name in case.inputs}
-    found = case.query.run(frames, ties=case.ties)
+    found = case.query.run(frames, ties=case.ties, at_end=case.at_end)
     assert stream_folders.differs(case, _plain(case, found)) is None
 
 
@@ -44,7 +44,7 @@ def test_rows_pushed_one_by_one_give_the_rows_of_a_case(folder: Path) -> None:
         found += _plain(case, session.push(given, stream=name))
         if number % 3 == 2:
             session = query.open(state=session.snapshot())
-    found += _plain(case, session.close())
+    found += _plain(case, session.close(at_end=case.at_end))
     assert stream_folders.differs(case, found) is None
 
 

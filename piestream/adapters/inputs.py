@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from piestream.adapters.binding import warn_of_waits
 from piestream.adapters.event_columns import event_list, event_types, events_frame
 from piestream.adapters.files import open_source
 from piestream.adapters.frames import Kind, as_polars
@@ -35,6 +36,7 @@ class InputBinding:
         self.given = {key: dict(schema) for key, schema in schemas.items()}
         self.types = unified(query, schemas)
         self.binding: Binding = bind_combined(query, self.types)
+        warn_of_waits(query, stacklevel=8)
 
     def converted(self, key: str, frame: pl.DataFrame) -> pl.DataFrame:
         """Rows of one input with the types that all inputs have in common."""

@@ -139,7 +139,11 @@ def fault_of(query: Query) -> Fault | None:
             return (
                 where,
                 f"the query {stream.name} cannot be worked on where an archive is read as rows come: it has "
-                "a second column in ORDER BY, or what else depends on more than times",
+                + (
+                    "NOT (…), of which rows that are appended later would take matches back"
+                    if inner.absences
+                    else "a second column in ORDER BY, or what else depends on more than times"
+                ),
                 "query.run() over frames takes it",
             )
         live += not inner.reads_archives

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from piestream.archives.footers import identity_of
+from piestream.archives.footers import Identity, identity_of
 from piestream.archives.pages import FILE, Pages, scanned
 from piestream.archives.statistics import FIRST, HIGHEST, LOWEST, MISSING, ROWS, as_seen
 from piestream.errors import FileError
@@ -31,9 +32,15 @@ def _is_hidden(path: Path) -> bool:
 def plain_pages(root: Path, paths: Sequence[Path]) -> Pages:
     """The row groups of some files of a directory, with the statistics that PyArrow finds in them.
 
-    Without PyArrow nothing is known of a file but its rows, so that it is read as a whole.
+    Without PyArrow nothing is known of a file but its rows, so that it is read as a whole. Of files that
+    are what they were the last time nothing is parsed again.
     """
-    identities = tuple(map(identity_of, paths))
+    return _pages_of(root, tuple(paths), tuple(map(identity_of, paths)))
+
+
+@lru_cache(maxsize=4)
+def _pages_of(root: Path, paths: tuple[Path, ...], identities: tuple[Identity, ...]) -> Pages:
+    """The pages of files by what tells these from others."""
     try:
         in_folders, schema = _columns(root, paths)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -50,7 +57,7 @@ def plain_pages(root: Path, paths: Sequence[Path]) -> Pages:
     columns = {name: [row.get(name) for row in rows] for name in types}
     table = pl.DataFrame([_column(name, columns[name], dtype) for name, dtype in types.items()])
     return Pages(
-        schema, tuple(paths), table, has_exact_bounds=False, in_folders=in_folders,
+        schema, paths, table, has_exact_bounds=False, in_folders=in_folders,
         identities=identities,
     )  # fmt: skip
 

@@ -191,9 +191,7 @@ def may_close(query: Query) -> bool:
         query.emit is not Emit.BOTH
         and not query.limits
         and query.rows is None
-        and not query.absences
         and len(query.partition_by) < 2
-        and all(symbol.bridging is None for symbol in query.symbols)
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from zlib import crc32
@@ -31,6 +32,7 @@ from piestream.archives.durable import (
     write_pending,
 )
 from piestream.archives.filters import FILTER, page_filters
+from piestream.archives.footers import Identity, identity_of
 from piestream.archives.lock import writer_lock
 from piestream.archives.manifest import FILE_NAME, MANIFEST, BatchId, DataFile, Manifest
 from piestream.archives.statistics import ROWS, page_statistics
@@ -89,22 +91,18 @@ class Store:
 
     def statistics(self, file: DataFile) -> pl.DataFrame:
         """The statistics of the pages of a file, without filters."""
-        return self._statistics(file, lambda name: not name.startswith(FILTER))
+        path = self.statistics_path(file)
+        return _known_statistics(path, identity_of(path), file.statistics_crc32).clone()
 
     def filters(self, file: DataFile) -> pl.DataFrame:
         """The numbers of rows of the pages of a file, and their filters: most queries read none.
 
         Files of earlier versions have none.
         """
-        return self._statistics(file, lambda name: name == ROWS or name.startswith(FILTER))
-
-    def _statistics(self, file: DataFile, is_wanted: Callable[[str], bool]) -> pl.DataFrame:
         path = self.statistics_path(file)
-        data = path.read_bytes()
-        if crc32(data) != file.statistics_crc32:  # else pages would be left out that have matches
-            raise ArchiveError(damaged(path, "it is not what was written"))
-        wanted = [name for name in pl.read_ipc_schema(BytesIO(data)) if is_wanted(name)]
-        return pl.read_ipc(BytesIO(data), columns=wanted) if wanted else pl.DataFrame()
+        return _read_statistics(
+            path, file.statistics_crc32, lambda name: name == ROWS or name.startswith(FILTER)
+        )
 
     def create(self, manifest: Manifest) -> None:
         """A new archive, without rows.
@@ -230,7 +228,8 @@ class Store:
                     break
             else:
                 frame = pl.read_parquet(rows, glob=False)
-                again, kept = _statistics_of(manifest, frame), self._statistics(file, bool)
+                again = _statistics_of(manifest, frame)
+                kept = _read_statistics(statistics, file.statistics_crc32, bool)
                 if not any(name.startswith(FILTER) for name in kept.columns):
                     again = again.select(~cs.starts_with(FILTER))
                 if len(frame) != file.rows or not again.equals(kept):
@@ -312,6 +311,21 @@ def _statistics_of(manifest: Manifest, frame: pl.DataFrame) -> pl.DataFrame:
     key = manifest.key[0] if manifest.key else None
     found = page_statistics(frame, manifest.page_rows, key)
     return found.hstack(page_filters(frame, manifest.page_rows, manifest.key))
+
+
+@lru_cache(maxsize=256)
+def _known_statistics(path: Path, _identity: Identity, written: int) -> pl.DataFrame:
+    """The statistics in a file, without filters, as long as it is what it was."""
+    return _read_statistics(path, written, lambda name: not name.startswith(FILTER))
+
+
+def _read_statistics(path: Path, written: int, is_wanted: Callable[[str], bool]) -> pl.DataFrame:
+    """Some columns of the statistics in a file, whose checksum is known."""
+    data = path.read_bytes()
+    if crc32(data) != written:  # else pages would be left out that have matches
+        raise ArchiveError(damaged(path, "it is not what was written"))
+    wanted = [name for name in pl.read_ipc_schema(BytesIO(data)) if is_wanted(name)]
+    return pl.read_ipc(BytesIO(data), columns=wanted) if wanted else pl.DataFrame()
 
 
 def _file_fault(path: Path, known: int) -> str | None:

@@ -197,6 +197,11 @@ def _warnings(query: Query) -> Iterator[QueryError]:
                 follows = "its NOT (…) always holds"
             what = f"the predicate of {symbol.name} is never true, so {follows}"
             yield query.fault(("predicate", symbol.name), what)
+    if query.absences:
+        from piestream.language.absence_waits import wait_texts
+
+        for symbol_name, said in wait_texts(query):
+            yield query.fault(("absence", symbol_name), said)
     if query.rows is not None and query.rows.conditions:
         from piestream.plan.row_ways import doubling_text
 

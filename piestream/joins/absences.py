@@ -156,6 +156,7 @@ class _Settling(Record):
         if known.credit < self.store.count():
             return
         known.credit = 0
+        known.has_late = 0
         number = 0
         while number < self.store.count():
             number += self.judge_again(number)
@@ -195,16 +196,17 @@ def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, 
     match = AwaitedMatch(pointer(room_array))
     future = at_word(match, program.awaited_width)
     now = _lies_at(partition, scratch, time)
-    judged = Judged(match, partition, match.ids, future, now, now != time, 0)
+    told = partition.last_time if scratch.waits else now
+    judged = Judged(match, partition, match.ids, future, now, told, now != time, 0)
     store = AwaitedStore(partition, partition)
     settling = _Settling(match, judged, match, store, scratch, matches, floor)
     found = scratch.n_matches
     changed = scratch.absent_changed
-    if changed and store.count():
-        settling.take_ended(changed & ~partition.mask)
+    if (changed or store.known().has_late) and store.count():
+        settling.take_ended(changed & (~partition.mask | scratch.exceeded))
         settling.take_begun(changed & partition.mask & program.bridged)
-        if changed & program.absent:
-            settling.drop_dead(1)
+        if changed & program.absent or store.known().has_late:
+            settling.drop_dead(int(changed & program.absent != 0))
     settling.take_due(now)
     given = _add_found(settling, found)
     matches.copy(found, given, scratch.n_matches - found)

@@ -46,6 +46,8 @@ def awaited_are_sound(partition: Partition) -> bool:
     ring = partition.awaited_matches()
     if ring.head or heap.head or heap.tail != ring.tail or not 0 <= store.known().credit <= _MOST:
         return False
+    if not 0 <= store.known().has_late <= 1:
+        return False
     for number in range(store.count()):
         match = store.match(number)
         if not 0 <= match.place < store.count() or store.at(match.place) != number:

@@ -361,13 +361,16 @@ def _start_partition(
 
 
 @kernel
-def _floor_of_lists(partition: Partition, cursor: _EventCursor, time: int) -> int:
-    """The floor at which lists of pairs are kept: behind the rows, that of the last of them.
+def _floor_of_lists(partition: Partition, cursor: _EventCursor, scratch: Scratch, time: int) -> int:
+    """The floor at which lists of pairs, and matches that are awaited, are kept.
 
-    How far time has passed since then is said by no state, except where runs are bridged.
+    Behind the rows that is the one of the last of them: how far time has passed since then is said by no
+    state, except where runs are bridged and not only an absence is decided.
     """
-    if cursor.stage == _Stage.PAST and not partition.program.bridged:
-        time = min(time, partition.last_time)
+    if cursor.stage == _Stage.PAST:
+        bridged = partition.program.bridged
+        if not bridged or (scratch.waits and partition.bridges().due > time):
+            time = min(time, partition.last_time)
     return partition.floor_at(time)
 
 
@@ -520,6 +523,8 @@ def detect(
                 started = mask & ~partition.mask
                 if awaits:
                     scratch.absent_changed = mask ^ partition.mask
+                    scratch.exceeded = 0
+                    scratch.events = scratch.event_origin + cursor.row + cursor.is_row
                 if started and any_ring_full(partition, started, minus(time, program.shortest)):
                     growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
                     pool = pointer(growing[_POOL])
@@ -527,7 +532,7 @@ def detect(
                 scratch.instant = time
                 if program.is_sequenced:
                     scratch.instant = _instant_now(partition, scratch, columns, cursor)
-                scratch.floor = _floor_of_lists(partition, cursor, time)
+                scratch.floor = _floor_of_lists(partition, cursor, scratch, time)
                 if bridged:
                     ended = apply_bridged(
                         partition, scratch, columns, time, mask, cursor.row, holds
@@ -540,6 +545,8 @@ def detect(
                     ended = apply_event(
                         partition, scratch, columns, time, mask, cursor.row, mask, 0
                     )
+                if awaits:
+                    scratch.absent_changed |= scratch.exceeded
                 if scratch.closing:
                     delay_ends(partition, ended & ~scratch.ended_earlier)
                 if program.has_lists:

@@ -111,13 +111,14 @@ def _follow_bridges(
 
 
 @kernel
-def _note_interrupted(partition: Partition, holds: int, time: int) -> None:
+def _note_interrupted(partition: Partition, scratch: Scratch, holds: int, time: int) -> None:
     """Note which intervals are interrupted after an event, and when the first bridge is over."""
     program = partition.program
     bridges = partition.bridges()
     bridges.interrupted = partition.mask & ~holds
     bridges.due = INT64_MAX
-    bridges.passed = max(bridges.passed, time)
+    if not scratch.waits or scratch.ended_earlier:  # else nothing but an absence is decided
+        bridges.passed = max(bridges.passed, time)
     rest = bridges.interrupted
     while rest:
         s = trailing_zeros(rest)
@@ -149,7 +150,7 @@ def apply_bridged(
     else:
         kept = apply_event(partition, scratch, columns, time, mask, row, holds, kept)
         enqueue_interrupted(partition, scratch, partition.mask & ~holds, time)
-    _note_interrupted(partition, holds, time)
+    _note_interrupted(partition, scratch, holds, time)
     return kept
 
 

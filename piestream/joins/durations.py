@@ -110,6 +110,32 @@ def enqueue_interrupted(partition: Partition, scratch: Scratch, symbols: int, ti
 
 
 @kernel
+def pass_most_events(partition: Partition, scratch: Scratch, lasts: int, event: int) -> None:
+    """Note which open intervals have more events than they may since this event, and when the next will.
+
+    That is asked of those that are absent, as a match may wait for them.
+    """
+    program = partition.program
+    rest = lasts & program.exceeds
+    while rest:
+        s = trailing_zeros(rest)
+        rest &= rest - 1
+        symbol = program.symbols[s]
+        too_many = partition.ring(s).latest()[symbol.first_event] + symbol.at_most_events
+        if symbol.counter != NONE:
+            counter = program.counters[symbol.counter]
+            if partition[counter.up_to] <= too_many:
+                partition[counter.due] = min(partition[counter.due], too_many)
+                partition.due_event = 0  # see `counters.first_row_of_due_count`
+            elif partition[counter.before] <= too_many:
+                scratch.exceeded |= 1 << s
+        elif event < too_many:
+            partition.due_event = min(partition.due_event, too_many)
+        elif event == too_many:
+            scratch.exceeded |= 1 << s
+
+
+@kernel
 def reach_lengths(partition: Partition, mask: int, time: int, event: int) -> int:
     """Which open intervals (as bits) have reached their minimum, and when the next will."""
     program = partition.program

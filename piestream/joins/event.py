@@ -12,7 +12,7 @@ from piestream.compiled.primitives import trailing_zeros
 from piestream.compiled.records import kernel
 from piestream.intervals.aggregates import Columns
 from piestream.joins.counters import note_counts
-from piestream.joins.durations import end_intervals, reach_lengths
+from piestream.joins.durations import end_intervals, pass_most_events, reach_lengths
 from piestream.joins.extend import DONE, extend
 from piestream.joins.first import extend_to_first
 from piestream.joins.insertion import insert
@@ -152,6 +152,8 @@ def apply_event(
     # intervals that become valid: at their end, at their start, or by their length
     latest = event - 1 if scratch.closing else event  # the end of the input is no event
     rest = kept & ~partition.valid | reach_lengths(partition, holds, time, latest)
+    if program.exceeds and not scratch.closing:
+        pass_most_events(partition, scratch, mask, event)
     if program.n_present == 1:
         rest |= started & partition.valid
     while rest:

@@ -198,6 +198,14 @@ class Future(Record):
         self.differ(1, 0, 0, True)
 
     @method
+    def end_as_shown(self) -> None:
+        """What has not ended may be shown to end now: where the end of the input ends it."""
+        variable = self.variable_of()
+        for endpoint in range(FIRST_OF_MATCH + 2 * self.n_others):
+            if variable[endpoint] != _ORIGIN:
+                self.strict(variable[endpoint])[_NOW] = 0
+
+    @method
     def pass_before(self, time: int) -> None:
         """Now is before a time: something goes on until then, or has ended."""
         self.limit(_ORIGIN, _NOW, _clipped(time, self.now), True)

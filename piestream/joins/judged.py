@@ -39,6 +39,7 @@ class Judged(Record):
     ids: Carried[Words]
     future: Carried[Words]  # room for its bounds
     now: Carried[int]  # the instant up to which everything is known
+    told: Carried[int]  # the one up to which events of the partition tell it
     closes: Carried[bool]
     ended: Carried[int]  # symbols (as bits) whose intervals have ended if they are interrupted
 

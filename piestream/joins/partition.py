@@ -34,8 +34,8 @@ _ROOT_BY_START, _ROOT_BY_END, _PENDING = (
 )
 
 _GIVEN = Given.offset("count")
-_AWAITED_DUE, _AWAITED_CREDIT, _AWAITED_FIRST = (
-    Awaited.offset(field) for field in ("due", "credit", "first")
+_AWAITED_DUE, _AWAITED_CREDIT, _AWAITED_LATE, _AWAITED_FIRST = (
+    Awaited.offset(field) for field in ("due", "credit", "has_late", "first")
 )
 _INTERRUPTED, _BRIDGES_DUE, _PASSED = (
     Bridges.offset(field) for field in ("interrupted", "due", "passed")
@@ -248,6 +248,7 @@ class Partition(Record):
         if self.program.absences_at != NONE:
             self[self.program.absences_at + _AWAITED_DUE] = INT64_MAX
             self[self.program.absences_at + _AWAITED_CREDIT] = 0
+            self[self.program.absences_at + _AWAITED_LATE] = 0
             n_lists = self.program.n_symbols * (2 if self.program.bridged else 1)
             for which in range(n_lists):
                 self[self.program.absences_at + _AWAITED_FIRST + which] = NONE

@@ -309,6 +309,7 @@ class Program(Record):
     has_cells: int  # whether anything is kept of rows: aggregates, or numbers of events
     counts_events: int  # whether a symbol bounds the number of its intervals' events
     valid_at_length: int  # symbols (as bits) of Validity.AT_LENGTH
+    exceeds: int  # symbols (as bits) that are absent and have a greatest number of events
     in_ranges: int  # symbols (as bits) of constraints that allow before or after
     all_after: int  # symbols (as bits) that all their constraints allow to begin after the other
     automata_at: int  # first of the partition's words with the automata's states

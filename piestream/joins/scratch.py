@@ -136,6 +136,8 @@ class Scratch(Record):
     n_items: int
     closing: int  # Closing
     absent_changed: int  # symbols (as bits) of NOT groups of which something is new at this event
+    exceeded: int  # symbols (as bits) whose open intervals have too many events since this event
+    events: int  # how many events of the partition there were, up to this one, where that is asked
     barred: int  # 1: no match reported at this event is given
     cursors: Table[ScanCursor]  # by depth
     aggregated: WordTable  # by symbol: the row up to which its aggregates are up to date

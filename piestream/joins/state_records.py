@@ -143,6 +143,7 @@ class Awaited(Record):
 
     due: int  # when one of them may be decided without an event
     credit: int  # how many of them may be looked at for those that are dead by now
+    has_late: int  # 1: some may be given by the end of the input only, and by no event to come
     first: Words  # by list (awaited.py): the first match in it, or NONE
 
 

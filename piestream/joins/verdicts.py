@@ -52,8 +52,18 @@ _CERTAIN = INT64_MIN + 1
 def _in_outlook(judged: Judged, ended: int) -> Judged:
     """The same where interrupted intervals of some symbols (as bits) have ended, and others go on."""
     return Judged(
-        judged, judged.partition, judged.ids, judged.future, judged.now, judged.closes, ended
-    )
+        judged, judged.partition, judged.ids, judged.future, judged.now, judged.told, judged.closes,
+        ended,
+    )  # fmt: skip
+
+
+@kernel
+def _as_told(judged: Judged) -> Judged:
+    """The same as the last event has told it: of what is open no end, whatever time has passed since."""
+    return Judged(
+        judged, judged.partition, judged.ids, judged.future, judged.told, judged.told, judged.closes,
+        judged.ended,
+    )  # fmt: skip
 
 
 @kernel
@@ -185,7 +195,10 @@ def _possible_until(judged: Judged, absence: Absence, start: int, end: int) -> i
 
 @kernel
 def _is_certain(judged: Judged, absence: Absence, slot_id: int) -> bool:
-    """Whether an interval that may satisfy the group will, whatever comes."""
+    """Whether an interval that may satisfy the group will, whatever comes: also the end of the input.
+
+    What is open then ends, and is shown to end with the last event.
+    """
     partition = judged.partition
     symbol = partition.program.symbols[absence.symbol]
     slot = partition.ring(absence.symbol).slot(slot_id)
@@ -209,6 +222,7 @@ def _is_certain(judged: Judged, absence: Absence, slot_id: int) -> bool:
                     return False
         for distance in range(pair.distance, pair.distance_end):
             _begin(judged, absence, future)
+            future.end_as_shown()
             _add_distance(judged, future, number, distance, True)
             if future.is_possible():
                 return False
@@ -286,14 +300,23 @@ def _latest_start(judged: Judged, absence: Absence) -> int:
 
 
 @kernel
-def _has_count(judged: Judged, absence: Absence, slot: Slot) -> bool:
-    """Whether an interval of the absent symbol has enough events in this outlook, or may get them."""
-    symbol = judged.partition.program.symbols[absence.symbol]
-    if symbol.first_event == NONE or not judged.ended >> absence.symbol & 1:
+def _has_count(judged: Judged, absence: Absence, slot: Slot, scratch: Scratch) -> bool:
+    """Whether an interval of the absent symbol has as many events in this outlook, or may have them.
+
+    What has ended for certain has; else it would not be there.
+    """
+    partition = judged.partition
+    symbol = partition.program.symbols[absence.symbol]
+    if symbol.first_event == NONE or slot.end != OPEN:
         return True
-    if judged.interrupted_since(absence.symbol, slot) == OPEN:
-        return True
-    return is_allowed_count(symbol, slot, BridgedSlot(slot).events)
+    is_interrupted = judged.interrupted_since(absence.symbol, slot) != OPEN
+    if is_interrupted and judged.ended >> absence.symbol & 1:
+        return is_allowed_count(symbol, slot, BridgedSlot(slot).events)
+    events = scratch.events
+    if symbol.counter != NONE:
+        events = partition[partition.program.counters[symbol.counter].up_to]
+    at_most = symbol.at_most_events
+    return at_most == NONE or events - slot[symbol.first_event] <= at_most
 
 
 @kernel
@@ -321,11 +344,13 @@ def _judge_one(judged: Judged, absence: Absence, slot_id: int, scratch: Scratch)
     while True:
         outlook = _in_outlook(judged, ended)
         latest = INT64_MIN
-        if _has_count(outlook, absence, slot):
+        if _has_count(outlook, absence, slot, scratch):
             end = outlook.end_of(absence.symbol, slot)
             latest = _possible_until(outlook, absence, slot.start, end)
         until = max(until, latest)
-        certain = certain and latest != INT64_MIN and _is_certain(outlook, absence, slot_id)
+        certain = (
+            certain and latest != INT64_MIN and _is_certain(_as_told(outlook), absence, slot_id)
+        )
         if not ended:
             return _CERTAIN if certain else until
         ended = (ended - 1) & interrupted
@@ -441,15 +466,20 @@ def judge(judged: Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -> 
     If it is not decided, notes in ``match`` until when, and what that waits for: one group that is not
     decided before. That is the one for which an interval to come is possible for the longest time, else one
     that has begun.
+
+    What only time has brought beyond its window, as a ``floor`` says, may still be given by the end of the
+    input, which is shown with the last event: it is kept as far as the floor of that (`Scratch.floor`).
     """
     partition = judged.partition
     program = partition.program
     last = INT64_MAX
+    is_late = False
     for s in range(program.n_symbols):
         if program.absent >> s & 1:
             continue
-        if not is_held(partition, s, judged.ids[s], floor):
+        if not is_held(partition, s, judged.ids[s], scratch.floor):
             return PRESENT
+        is_late = is_late or program.symbols[s].expiry(judged.slot(s)) < floor
         last = min(last, _last_report(program.symbols[s], judged.slot(s), program.shortest))
     verdict = ABSENT
     match.due = INT64_MIN
@@ -468,5 +498,10 @@ def judge(judged: Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -> 
             _wait_for(judged, absence, is_to_come, match)
         waits_for_one_to_come = is_to_come
         verdict = UNDECIDED
-    match.due = min(match.due, plus(last, 1 + judged.closes))
+    if not is_late:
+        match.due = min(match.due, plus(last, 1 + judged.closes))
+    elif verdict == ABSENT:
+        return PRESENT
+    elif floor > scratch.floor:
+        partition.awaited().has_late = 1
     return verdict

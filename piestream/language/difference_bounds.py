@@ -18,6 +18,7 @@ __all__ = [
     "AbsenceBounds",
     "LastEndpoint",
     "absence_bounds",
+    "amount_of",
     "bounds_of",
     "kept_after_end",
     "too_long",
@@ -113,7 +114,7 @@ def kept_after_end(
         for window in having:
             most = closed.most((window.symbol, "ts"), (name, "te"))
             if most is not None:
-                lengths.append(_amount(window.length, unit) + most[0])
+                lengths.append(amount_of(window.length, unit) + most[0])
         kept[name] = Duration(max(0, min(lengths)), in_ticks) if lengths else None
     return kept
 
@@ -132,7 +133,7 @@ def too_long(
     lengths += [distance.length for one in constraints for distance in one.distances]
     most = f"{_LONGEST_DAYS:,} d (36 years)"
     for length in lengths:
-        if _amount(length, unit) >= MOST_LENGTH:
+        if amount_of(length, unit) >= MOST_LENGTH:
             less = f"{MOST_LENGTH:,} ticks" if length.in_ticks and unit is None else most
             return f"{length} is too long to bound it: write less than {less}"
     return None
@@ -206,7 +207,7 @@ def absence_bounds(
     for window in having:
         most = closed.most((window.symbol, "ts"), (absence.symbol, "te"))
         if most is not None:
-            lengths.append(_amount(window.length, unit) + most[0])
+            lengths.append(amount_of(window.length, unit) + most[0])
     kept = Duration(max(0, min(lengths)), in_ticks) if lengths else None
     without = bounds_of(
         present, all_constraints, NO_WINDOW, (), emit, unit, in_ticks, absent=(absent,)
@@ -225,7 +226,7 @@ def _latest(
             yield LastEndpoint(absent[1], end, most[0], most[1], in_ticks)
 
 
-def _amount(length: Duration, unit: str | None) -> int:
+def amount_of(length: Duration, unit: str | None) -> int:
     """The amount of a duration: of ticks whose unit is declared, in nanoseconds."""
     return length.amount * (tick_length(unit) if length.in_ticks and unit is not None else 1)
 

@@ -120,12 +120,6 @@ def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool
     for definition in validation.draft.symbols:
         if definition.name != symbol:
             continue
-        if definition.at_most_events is not None:
-            validation.report_at(
-                ("at_most_events", symbol),
-                f"{symbol} is absent, and a greatest number of its events cannot be asked for yet",
-                "write AT LEAST n EVENTS, or AT MOST with a duration",
-            )
         stream = validation.draft.streams[definition.stream]
         if stream.source().is_known_late:
             message = f"{symbol} is absent, and its intervals may become known later than they end"

@@ -155,6 +155,9 @@ def assembled(draft: ProgramDraft) -> Words:
         valid_at_length=bits_word(
             s for s in symbols if draft.symbols[s]["validity"] == Validity.AT_LENGTH
         ),
+        exceeds=bits_word(
+            s for s in draft.absent if draft.query.symbols[s].at_most_events is not None
+        ),
         in_ranges=bits_word({s for e in draft.edges if e.ranged for s in (e.x, e.y)}),
         all_after=bits_word(s for s in symbols if draft.follows_all(s)),
         automata_at=draft.automata_at,

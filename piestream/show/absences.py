@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from piestream.expressions.durations import Duration
+from piestream.language.absence_waits import wait_texts
 from piestream.language.absences import Absence
 from piestream.language.difference_bounds import LastEndpoint, absence_bounds
 from piestream.language.model import Query
@@ -29,8 +30,11 @@ def absence_lines(query: Query) -> Iterator[str]:
       if it is certain to satisfy this, the match is gone at once
     a match is reported once all else of it is known and no c can satisfy this any more
     """
+    late = dict(wait_texts(query))
     for absence in query.absences:
         yield absence_text(absence)
+        if absence.symbol in late:
+            yield f"  {late[absence.symbol]}"
         bounds = list(_nearest(query, absence))
         for bound in bounds:
             unseen = "begun" if bound.which == "ts" else "come"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.archives import costs, pages
+from piestream.archives import costs, pages, plain, store
 from piestream.archives.footers import Footers, OverwrittenError
 
 _QUERY = ps.query("FROM s ORDER BY ts DEFINE a AS x > 6 PATTERN a WITHIN 9")
@@ -78,6 +79,35 @@ def test_an_archive_that_is_created_anew_has_files_of_its_own(tmp_path: Path) ->
         assert [path.name for path in lake.files] == ["0000000000.parquet"]
         assert len(_QUERY.run(lake)) == count
         shutil.rmtree(tmp_path / "lake")
+
+
+def test_what_files_say_of_their_pages_is_parsed_once_however_often_they_are_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "LEAST_ROWS", 0)
+    ps.archive(tmp_path / "own", time="ts", page_rows=10).append(_rows(7.0))
+    (tmp_path / "plain").mkdir()
+    _overwrite(tmp_path / "plain" / "rows.parquet", _rows(7.0))
+    parsed: list[Path] = []
+    row_groups, read_statistics = plain._row_groups, store._read_statistics
+
+    def counted(number: int, path: Path, schema: pl.Schema) -> Iterator[dict[str, Any]]:
+        parsed.append(path)
+        return row_groups(number, path, schema)
+
+    def also_counted(path: Path, *given: Any) -> pl.DataFrame:
+        parsed.append(path)
+        return read_statistics(path, *given)
+
+    monkeypatch.setattr(plain, "_row_groups", counted)
+    monkeypatch.setattr(store, "_read_statistics", also_counted)
+    for _ in range(3):
+        assert len(_QUERY.run(ps.archive(tmp_path / "own"))) == 1
+        assert len(_QUERY.run(ps.archive(tmp_path / "plain"))) == 1
+    assert [path.name for path in parsed] == ["0000000000.arrow", "rows.parquet"]
+    _overwrite(tmp_path / "plain" / "rows.parquet", _rows(1.0))
+    assert len(_QUERY.run(ps.archive(tmp_path / "plain"))) == 0
+    assert len(parsed) == 3
 
 
 def test_the_footers_that_were_used_last_are_kept(tmp_path: Path) -> None:

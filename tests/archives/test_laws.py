@@ -265,3 +265,69 @@ def test_what_statistics_tell_of_pages_is_what_their_rows_give() -> None:
         decoder = getattr(work.plan, "decoder", None)
         undecoded += decoder is not None and bool(decoder.is_quiet.any())
     assert undecoded > len(_SEEDS) / 4
+
+
+def _ending(rng: Random) -> pl.DataFrame:
+    """Rows of partitions of which some end long before others."""
+    cars, n = rng.choice([1, 2, 3]), rng.randint(20, 120)
+    ends = [rng.choice([1.0, 1.0, rng.random()]) for _ in range(cars)]
+    holds, rows, ts = [False] * cars, [(0, 0, False, False, False)], 0
+    for i in range(n):
+        car = rng.randrange(cars)
+        if i / n <= ends[car]:
+            ts += rng.choice([1, 1, 1, 2, 9])
+            holds[car] ^= rng.random() < 0.15
+            rows.append((ts, car, holds[car], rng.random() < 0.12, rng.random() < 0.12))
+    types = {"ts": pl.Int64, "car": pl.Int64, "on": pl.Boolean, "hit": pl.Boolean}
+    return pl.DataFrame(rows, {**types, "bad": pl.Boolean}, orient="row")
+
+
+def _closing_query(rng: Random, says_not: bool, bridges: bool) -> ps.Query:
+    """A query of which something is known at the end of a partition."""
+    bridging = [
+        f" BRIDGING {rng.choice([2, 6, 20])}" * bridges * rng.randint(0, 1) for _ in range(3)
+    ]
+    (a, x), (b, y) = rng.sample([("u", "on"), ("v", "NOT on"), ("w", "hit")], 2)
+    define = f"{a} AS {x}{bridging[0]}, {b} AS {y}{bridging[1]}"
+    relations = ["intersects", "meets", "precedes", "during; contains", "overlaps; before"]
+    pattern = f"{a} {rng.choice(relations)} {b}"
+    if says_not:
+        of, length = rng.choice([a, b]), rng.choice([2, 6, 20])
+        define += f", no AS {rng.choice(['bad', 'NOT hit'])}{bridging[2]}"
+        absent = [
+            f"no after {of} AND no.ts - {of}.te <= {length}",
+            f"no before {of} AND {of}.ts - no.te <= {length}",
+            f"no intersects {of}",
+            f"{of} meets no",
+            f"no.ts > {of}.ts AND no.ts - {of}.ts <= {length}",
+        ]
+        pattern += f" AND NOT ({rng.choice(absent)})"
+    gap, emit = rng.choice(["", "MAX GAP 3", "MAX GAP 8"]), rng.choice(["", "EMIT ON COMPLETION"])
+    return ps.query(
+        f"FROM s PARTITION BY car ORDER BY ts {gap} DEFINE {define} PATTERN {pattern} "
+        f"WITHIN {rng.choice([4, 15, 40])} {emit}"
+    )
+
+
+def test_what_is_open_is_closed_where_its_partition_ends() -> None:
+    less = found_some = 0
+    for seed in _SEEDS:
+        rng = Random(f"ending {seed}")
+        rows = _ending(rng)
+        query = _closing_query(rng, says_not=seed % 3 > 0, bridges=seed % 3 < 2)
+        expected = query.run(rows, at_end="close")
+        with tempfile.TemporaryDirectory() as folder:
+            lake = ps.archive(
+                folder, time="ts", key="car", page_rows=rng.randint(1, 6),
+                file_rows=rng.randint(9, 60),
+            )  # fmt: skip
+            lake.append(rows)
+            work = ArchiveRun(query, source_of(lake), FileOptions(at_end="close"))
+            found = pl.concat([expected[:0], *work.results()])
+        where = f"seed {seed}: {query}\n{rows.to_dicts()}"
+        assert sorted(map(repr, found.rows())) == sorted(map(repr, expected.rows())), where
+        assert work.plan.cores is not None, where
+        less += work.read_rows < len(rows)
+        found_some += len(expected) > 0
+    assert less > len(_SEEDS) / 8
+    assert found_some > len(_SEEDS) / 8
