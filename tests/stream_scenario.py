@@ -99,6 +99,10 @@ class StreamSpec:
         known_at_start = self.kind == "known" or row["ended"] is None
         return int(row["began" if known_at_start else "ended"])
 
+    def last_instant(self, row: Mapping[str, Any]) -> int:
+        """The last instant of which a row tells: the end of an interval that is known at its start."""
+        return int(row["ended"]) if self.kind == "known" else self.instant(row)
+
 
 @dataclass(frozen=True)
 class CombinedScenario:
@@ -186,7 +190,7 @@ class CombinedScenario:
 
     @cached_property
     def _expected(self) -> Rows:
-        instants = (s.instant(row) for s in self.inputs.values() for row in s.rows)
+        instants = (s.last_instant(row) for s in self.inputs.values() for row in s.rows)
         return self._matches(max(instants, default=0))
 
     def _matches(self, until: int) -> Rows:
