@@ -116,9 +116,7 @@ def _check_pairs(drawn: CombinedScenario, found: Diagnosis, partitions: list[Any
                 if ends == [math.inf, math.inf]:
                     both_open += 1
                     continue
-                (relation,) = stream_oracle._holding(
-                    one.start, ends[0], other.start, ends[1], False
-                )
+                (relation,) = oracle.holding(one.start, ends[0], other.start, ends[1], False)
                 of[relation] += 1
         settled = sum(pairs.of.values()) - sum(of.values())
         assert settled + pairs.undecided == both_open, str(drawn)
