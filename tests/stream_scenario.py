@@ -672,6 +672,7 @@ def _frames(drawn: CombinedScenario, rng: Random) -> Rows:
 def _session(name: str, drawn: CombinedScenario, rng: Random) -> Rows:
     beat = max(1, drawn.clock.beats(1))
     lateness = rng.randint(1, 8) if "disordered" in name else 0
+    is_sequenced = any(stream.is_sequenced for stream in drawn.inputs.values())
     arrivals = []
     for key, stream in drawn.inputs.items():
         delays: dict[int, int] = {}
@@ -680,7 +681,10 @@ def _session(name: str, drawn: CombinedScenario, rng: Random) -> Rows:
             late = rng.randint(0, lateness * beat)
             delays.setdefault(at, late)
             delay = late if drawn.ties == "error" else delays[at]
-            arrivals.append((at + delay, rng.random() if drawn.ties == "error" else 0, key, row))
+            order = (rng.random() if drawn.ties == "error" else 0, 0)
+            if is_sequenced:  # what comes behind a later event of its time is late
+                order = (at, row.get("seq", 0))
+            arrivals.append((at + delay, order, key, row))
     if drawn.ties == "error":
         arrivals.sort(key=lambda one: one[:2])
     else:
