@@ -90,7 +90,9 @@ class Projection:
             if attribute.form == FLOAT:
                 value = value.cast(pl.Float64).fill_nan(None)
             elif attribute.form == COUNTED:
-                value = _missing_as_null(value, binding.schema[attribute.name]).is_not_null()
+                value = _missing_as_null(
+                    value, binding.attribute_types[attribute.name]
+                ).is_not_null()
                 value = value.cast(pl.Int64)
             elif attribute.form != CODE:
                 value = value.to_physical().cast(pl.Int64)
