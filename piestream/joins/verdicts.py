@@ -315,6 +315,7 @@ def _has_count(judged: Judged, absence: Absence, slot: Slot, scratch: Scratch) -
     events = scratch.events
     if symbol.counter != NONE:
         events = partition[partition.program.counters[symbol.counter].up_to]
+    events += is_interrupted  # it goes on at one more
     at_most = symbol.at_most_events
     return at_most == NONE or events - slot[symbol.first_event] <= at_most
 
