@@ -3,23 +3,28 @@
 Everything that may still come is a choice: when open intervals end, and where an interval of the absent
 symbol starts and ends that has not begun. Time is dense, so each choice of a relation for every pair
 makes a system of inequalities on differences, which has a solution unless it has a negative cycle; the
-shortest path to "now" says how long it has one. ``tests/absence_oracle.py`` tries futures instead.
+shortest path to "now" says how long it has one. ``tests/absence_grid.py`` tries futures instead.
+
+Where several events have one time, orders compare instants and differences measure times: an instant is
+a pair of a time and a place among those of that time, and differences of pairs are compared as pairs are. A
+distance says nothing of places, so that it leaves them any difference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from types import MappingProxyType
 
-__all__ = ["CERTAIN", "NEVER", "NOW", "ORIGIN", "Span", "last_instant"]
+__all__ = ["CERTAIN", "HALF", "NEVER", "NOW", "ORIGIN", "Sequenced", "Span", "last_instant"]
 
 #: ``(symbol, "ts" or "te")``, or NOW, or the origin of time.
 Node = tuple[str, str]
 ORIGIN, NOW = ("", "origin"), ("", "now")
-#: ``left - right <= amount``, or less.
-Inequality = tuple[Node, Node, int, bool]
+#: ``left - right <= amount``, or less (the last is how much more than the amount, in units of its own).
+Inequality = tuple[Node, Node, int, int]
 
 #: What each relation of ``x=[xs, xe)`` to ``y=[ys, ye)`` says of their endpoints.
 RELATIONS = {
@@ -42,8 +47,24 @@ RELATIONS = {
 NEVER = 10**30
 #: It is satisfied, whatever comes.
 CERTAIN = NEVER + 1
-#: Strict inequalities are less by one of these; there are fewer of them than one amount has.
-_FINE = 1 << 20
+# An amount has so many of these units. A time that is less is so by one of them; where places do not matter,
+# the difference of instants may be greater by one of the next; an instant that is earlier is so by one of the
+# last. There are fewer inequalities than one of each has of the next.
+_FINE = 1 << 60
+_EARLIER, _ANYWHERE, _BEFORE = -(1 << 40), 1 << 20, -1
+
+#: Where several events have one time: behind all that have it.
+HALF = Fraction(1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequenced:
+    """Where several events of a partition have one time."""
+
+    #: All events of the time that is now are over, so that what is to come has a later one.
+    is_behind: bool
+    #: The place that is now: known endpoints behind it are those of rows, before all events of their times.
+    place: Fraction | int = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +77,8 @@ class Span:
     goes_on_before: int | None = None
     #: It ends because the input does: behind what ends, or begins, with the last event.
     is_closed: bool = False
+    #: The places of both among all instants, where several have one time.
+    places: tuple[Fraction | int, Fraction | int | None] = (0, None)
 
 
 def last_instant(
@@ -67,40 +90,53 @@ def last_instant(
     lengths: tuple[int, int | None],
     distances: Sequence[tuple[Node, Node, str, int]],
     apart: Mapping[str, int] = MappingProxyType({}),
-    not_before: tuple[Node, int] = (NOW, 0),
+    not_before: tuple[Node, int] | None = None,
     known_by: str = "ts",
     longer_than: int | None = None,
     closes: bool = False,
-) -> int | None:
+    sequenced: Sequenced | None = None,
+) -> Fraction | int | None:
     """From when on an interval can satisfy the group no longer; None if it cannot now.
+
+    Where events are ``sequenced``, that may be behind all events of a time (HALF).
 
     NEVER: it may always; CERTAIN: it does. It is there already, or (``span`` None) begins later than
     now, or ends later where it is ``known_by`` its "te". ``relations`` has those to each present symbol that
-    are allowed, and ``apart`` the present ones that are runs of the same predicate, with how far apart two runs are. One
-    that has not begun begins so long after an instant (``not_before``), or later. A silence lasts ``longer_than``.
+    are allowed, and ``apart`` the present ones that are runs of the same predicate, with how far apart two runs are
+    (None: they do not touch). One that has not begun begins later than so long after an instant (``not_before``). A
+    silence lasts ``longer_than``.
     """
     spans = dict(present)
     if span is not None:
         spans[absent] = span
-    given = [*_known(spans, now), *_lengths(absent, lengths), *_distances(distances)]
+    later = _EARLIER if sequenced is None else _BEFORE  # of two instants
+    given = [
+        *_known(spans, now, sequenced),
+        *_lengths(absent, lengths, sequenced),
+        *_distances(distances, sequenced),
+    ]
     if longer_than is not None:
-        given.append(((absent, "ts"), (absent, "te"), -longer_than, True))
+        given.append(((absent, "ts"), (absent, "te"), -longer_than, _EARLIER))
     if span is None:
-        given.append((NOW, (absent, known_by), 0, True))
-        given.append(((absent, "ts"), (absent, "te"), 0, True))
-        if known_by == "ts":
-            given.append((not_before[0], (absent, "ts"), -not_before[1], True))
-        given += (((name, "te"), (absent, "ts"), -length, True) for name, length in apart.items())
-    found: int | None = None
+        given += _to_come((absent, known_by), now, sequenced)
+        given.append(((absent, "ts"), (absent, "te"), 0, later))
+        if not_before is not None:
+            given.append((not_before[0], (absent, "ts"), -not_before[1], _EARLIER))
+        for name, length in apart.items():
+            strictly = later if length is None else _EARLIER
+            given.append(((name, "te"), (absent, "ts"), -(length or 0), strictly))
+    found: Fraction | int | None = None
     delayed = set(_delayed(absent, spans, closes))
     names = [name for name, allowed in relations.items() if len(allowed) < len(RELATIONS)]
     for chosen in product(*(relations[name] for name in names)):
-        orders = [
-            one
-            for name, relation in zip(names, chosen, strict=True)
-            for one in _ordered(absent, name, relation, delayed)
-        ]
-        until = _latest_now([*given, *orders])
+        orders: list[Inequality] = []
+        for name, relation in zip(names, chosen, strict=True):
+            if sequenced is None:
+                orders += _ordered(absent, name, relation, delayed)
+            else:
+                hidden = (absent, "ts") if span is None and known_by == "te" else None
+                orders += _ordered_places(absent, name, relation, spans, sequenced.place, hidden)
+        until = _latest_now([*given, *orders], sequenced)
         if until is not None and (found is None or until > found):
             found = until
         if until == NEVER:
@@ -110,38 +146,59 @@ def last_instant(
     return found
 
 
-def _known(spans: Mapping[str, Span], now: int) -> Iterator[Inequality]:
-    yield ORIGIN, NOW, -now, False
+def _known(
+    spans: Mapping[str, Span], now: int, sequenced: Sequenced | None
+) -> Iterator[Inequality]:
+    later = _EARLIER if sequenced is None else _BEFORE
+    yield ORIGIN, NOW, -now, 0
     for name, span in spans.items():
         start, end = (name, "ts"), (name, "te")
         yield from _is(start, span.start)
-        yield start, end, 0, True
-        if span.goes_on_before is not None:
-            yield NOW, ORIGIN, span.goes_on_before, True
+        if (
+            span.goes_on_before is not None
+        ):  # with the last event of that time, if there are several
+            goes_on = _EARLIER if sequenced is None else _ANYWHERE
+            yield NOW, ORIGIN, span.goes_on_before, goes_on
         if span.end is None:
-            yield NOW, end, 0, True
+            yield start, end, 0, later
+            yield from _to_come(end, now, sequenced)
         else:
             yield from _is(end, span.end)
 
 
+def _to_come(endpoint: Node, now: int, sequenced: Sequenced | None) -> Iterator[Inequality]:
+    """An endpoint is later than now, as an instant."""
+    yield NOW, endpoint, 0, _EARLIER if sequenced is None else _BEFORE
+    if sequenced is not None and sequenced.is_behind:
+        yield ORIGIN, endpoint, -now, _EARLIER
+
+
 def _is(node: Node, time: int) -> Iterator[Inequality]:
-    yield node, ORIGIN, time, False
-    yield ORIGIN, node, -time, False
+    yield node, ORIGIN, time, 0
+    yield ORIGIN, node, -time, 0
 
 
-def _lengths(absent: str, lengths: tuple[int, int | None]) -> Iterator[Inequality]:
+def _lengths(
+    absent: str, lengths: tuple[int, int | None], sequenced: Sequenced | None
+) -> Iterator[Inequality]:
     least, most = lengths
-    yield (absent, "ts"), (absent, "te"), -least, False
+    anywhere = 0 if sequenced is None else _ANYWHERE
+    yield (absent, "ts"), (absent, "te"), -least, anywhere
     if most is not None:
-        yield (absent, "te"), (absent, "ts"), most, False
+        yield (absent, "te"), (absent, "ts"), most, anywhere
 
 
-def _distances(distances: Iterable[tuple[Node, Node, str, int]]) -> Iterator[Inequality]:
+def _distances(
+    distances: Iterable[tuple[Node, Node, str, int]], sequenced: Sequenced | None
+) -> Iterator[Inequality]:
     for end, since, comparison, amount in distances:
+        anywhere = 0 if sequenced is None else _ANYWHERE
+        if comparison in ("<", ">"):
+            anywhere = _EARLIER
         if comparison in ("<", "<="):
-            yield end, since, amount, comparison == "<"
+            yield end, since, amount, anywhere
         else:
-            yield since, end, -amount, comparison == ">"
+            yield since, end, -amount, anywhere
 
 
 def _delayed(absent: str, spans: Mapping[str, Span], closes: bool) -> Iterator[Node]:
@@ -158,18 +215,78 @@ def _ordered(x: str, y: str, relation: str, delayed: Collection[Node]) -> Iterat
     for left, sign, right in RELATIONS[relation]:
         one, other = _end(left, x, y), _end(right, x, y)
         later = (other in delayed) - (one in delayed)
-        yield one, other, later, sign == "<"
+        yield one, other, later, _EARLIER if sign == "<" else 0
         if sign == "=":
-            yield other, one, -later, False
+            yield other, one, -later, 0
+
+
+def _ordered_places(
+    x: str,
+    y: str,
+    relation: str,
+    spans: Mapping[str, Span],
+    now: Fraction | int,
+    hidden: Node | None,
+) -> Iterator[Inequality]:
+    """The same of instants, of which some have one time: what is to come is behind all that has come.
+
+    Where the start of an absent row is ``hidden``, it may have been.
+    """
+    for left, sign, right in RELATIONS[relation]:
+        one, other = _end(left, x, y), _end(right, x, y)
+        places = [_place(spans, one), _place(spans, other)]
+        if hidden in (one, other):
+            yield from _ordered_hidden(one, sign, other, places, one == hidden)
+        elif all(place is None or place > now for place in places):
+            is_row = places[1] is not None  # which is before all events of its time
+            yield one, other, 0, (_EARLIER if is_row else _BEFORE) if sign == "<" else 0
+            if sign == "=":
+                yield other, one, 0, 0
+        else:
+            first, second = (_LAST_PLACE if place is None else place for place in places)
+            if (first != second) if sign == "=" else (first >= second):
+                yield _IMPOSSIBLE
+
+
+def _ordered_hidden(
+    one: Node,
+    sign: str,
+    other: Node,
+    places: Sequence[Fraction | int | None],
+    is_one: bool,
+) -> Iterator[Inequality]:
+    """The same where the first of both, or the other, is a start that lies before all events of its time."""
+    place = places[1] if is_one else places[0]
+    is_within = place is not None and place % 1 != 0  # at an event that has a place in its time
+    if sign == "=":
+        yield one, other, 0, 0
+        yield other, one, 0, 0
+        if is_within:
+            yield _IMPOSSIBLE
+    elif not is_one or (place is not None and not is_within):
+        yield one, other, 0, _EARLIER
+    else:
+        yield one, other, 0, 0 if is_within else _BEFORE
+
+
+#: Behind all places, and what cannot be.
+_LAST_PLACE = 10**12
+_IMPOSSIBLE: Inequality = (ORIGIN, ORIGIN, -1, 0)
+
+
+def _place(spans: Mapping[str, Span], endpoint: Node) -> Fraction | int | None:
+    """The place of an endpoint among all instants; None if it is to come."""
+    span = spans.get(endpoint[0])
+    return None if span is None else span.places[endpoint[1] == "te"]
 
 
 def _end(word: str, x: str, y: str) -> Node:
     return (x if word[0] == "x" else y), ("ts" if word[1] == "s" else "te")
 
 
-def _latest_now(given: Iterable[Inequality]) -> int | None:
+def _latest_now(given: Iterable[Inequality], sequenced: Sequenced | None) -> Fraction | int | None:
     """The supremum of now for which the inequalities have a solution; None if they have none."""
-    edges = [(right, left, amount * _FINE - strict) for left, right, amount, strict in given]
+    edges = [(right, left, amount * _FINE + more) for left, right, amount, more in given]
     nodes = {node for edge in edges for node in edge[:2]} | {ORIGIN, NOW}
     far = NEVER * _FINE
     # From a source that reaches everything: a negative cycle is seen wherever it lies.
@@ -192,4 +309,8 @@ def _latest_now(given: Iterable[Inequality]) -> int | None:
             if distance[since] < far and distance[since] + amount < distance[end]:
                 distance[end], changed = distance[since] + amount, True
     latest = distance[NOW]
-    return NEVER if latest >= far else -(-latest // _FINE)
+    if latest >= far:
+        return NEVER
+    time, more = divmod(latest + _FINE // 2, _FINE)
+    is_reached = sequenced is not None and more > _FINE // 2  # by some event of that time
+    return time + HALF if is_reached else time

@@ -57,7 +57,7 @@ def many_cases(seed: int, kinds: str, most: int = _CASES) -> ManyCases | None:
     except (QueryError, SchemaError):
         return None
     cases = [_changed(base, number, rng) for number in range(most)]
-    instants = [s.instant(row) for one in cases for s in one.inputs.values() for row in s.rows]
+    instants = [s.last_instant(row) for one in cases for s in one.inputs.values() for row in s.rows]
     until = max(instants, default=0)
     expected: dict[str, Rows] = {}
     for number, one in enumerate(cases):

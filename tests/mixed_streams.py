@@ -27,6 +27,7 @@ from tests.stream_scenario import (
     _can_match,
     _reads_events,
     _with_silences,
+    in_sequence,
 )
 from tests.stream_shrink import disagreement
 
@@ -40,6 +41,8 @@ _KEPT_WITHOUT = 0.03
 def mixed_streams(seed: int) -> CombinedScenario:
     """The scenario of a seed, always the same."""
     rng = Random(f"mixed streams {seed}")
+    of_order = Random(f"mixed streams {seed} in sequence")
+    has_order = of_order.random() < 0.2
     while True:
         kinds = rng.choice([*KINDS.values()])
         base = randoms.random_scenario(rng, absences=0.3, shares=MIXED)
@@ -47,6 +50,9 @@ def mixed_streams(seed: int) -> CombinedScenario:
             continue
         try:
             drawn = _drawn(rng, base, kinds)
+            has_pattern = drawn is not None and any(s.kind == "pattern" for s in drawn.streams)
+            if drawn is not None and has_order and drawn.clock.kind != "ns" and not has_pattern:
+                drawn = in_sequence(drawn, of_order)
             if drawn is None or not is_taken(drawn.text()):
                 continue
             found = len(drawn.expected())

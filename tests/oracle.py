@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any, Generic, TypeVar
@@ -620,7 +620,7 @@ class _Partition:
                     break
                 following = [moment.time for moment in self.moments[now + 1 : self.n_open]]
                 if at < min(following, default=self.until):
-                    found.add(at)
+                    found.add(math.floor(at))
         return found
 
     def _absent_from(self, match: Match) -> int | None:
@@ -633,9 +633,9 @@ class _Partition:
                 break
         return None
 
-    def _possible_until(self, match: Match, now: int) -> int | None:
+    def _possible_until(self, match: Match, now: int) -> Time | None:
         """Until when, as far as is known at a moment, some NOT could be satisfied; None: none can."""
-        found: int | None = None
+        found: Time | None = None
         for group in self.groups:
             for span, present in self._group_outlooks(group, match, now):
                 until = self._last_instant(group, match, now, span, present)
@@ -652,13 +652,13 @@ class _Partition:
         now: int,
         one: Interval | None,
         present: Mapping[str, Any],
-    ) -> int | None:
+    ) -> Time | None:
         """The same for one interval of an absent symbol, or (None) for one to come.
 
         Each interval may have ended or go on, as far as is known. What holds in all cases is certain.
         """
         same = self._same_as(group, match)
-        bridging = self.bridging[group.name] or 0
+        bridging = self.bridging[group.name]
         spans: list[absent.Span | None] = [None]
         if one is not None:
             spans = [
@@ -666,11 +666,11 @@ class _Partition:
                 for span in self._spans(group.name, one, now)
                 if self._is_enough(group, one, span, now)
             ]
-        found: set[int | None] = set()
+        found: set[Time | None] = set()
         names = list(present)
         for chosen in product(spans, *(self._spans(name, present[name], now) for name in names)):
             of_present = dict(zip(names, chosen[1:], strict=True))
-            apart = {n: 0 if of_present[n].end is not None else bridging for n in same}
+            apart = {n: None if of_present[n].end is not None else bridging for n in same}
             found.add(
                 absent.last_instant(
                     group.name,
@@ -683,6 +683,7 @@ class _Partition:
                     apart,
                     self._not_before(group.name, now),
                     closes=self.moments[now].at is not None,
+                    sequenced=self._sequenced(now),
                 )
             )
         if found == {absent.CERTAIN} and (
@@ -706,18 +707,24 @@ class _Partition:
                 yield one, present
         yield None, present
 
-    def _not_before(self, name: str, now: int) -> tuple[tuple[str, str], int]:
+    def _sequenced(self, now: int) -> absent.Sequenced | None:
+        """Whether other events of the time of a moment may come, where several have one time."""
+        if not self.query.is_sequenced:
+            return None
+        return absent.Sequenced(is_behind=self.moments[now].row is None)
+
+    def _not_before(self, name: str, now: int) -> tuple[tuple[str, str], int] | None:
         """After which instant an interval to come begins, and how long after it, at least.
 
         So far behind the one that has not ended, or it would be a part of that.
         """
         bridging = self.bridging[name]
         if bridging is None or self.moments[now].at is not None:
-            return absent.NOW, 0
+            return None
         ended = self._interrupted(name, now)
         if ended is not None:
             return absent.ORIGIN, self.moments[ended].time + bridging
-        return absent.NOW, bridging if self.holds[name][now] else 0
+        return (absent.NOW, bridging) if self.holds[name][now] else None
 
     def _runs(self, group: Group, now: int) -> Iterator[Interval]:
         """The intervals of an absent symbol that have begun, if they may have enough events."""
@@ -749,13 +756,18 @@ class _Partition:
         start = self.moments[one.start].time
         if one.end is not None and one.known is not None and one.known <= now:
             end = self.moments[one.end]
-            return [absent.Span(start, end.endpoint, is_closed=end.at is not None)]
+            places = one.start, one.end
+            return [absent.Span(start, end.endpoint, None, end.at is not None, places)]
+        open_span = absent.Span(start, None, places=(one.start, None))
         ended = self._interrupted(name, now)
         if ended is None:
-            return [absent.Span(start, None)]
+            return [open_span]
         at, bridging = self.moments[ended].time, self.bridging[name]
         assert bridging is not None
-        return [absent.Span(start, at), absent.Span(start, None, at + bridging)]
+        return [
+            absent.Span(start, at, places=(one.start, ended)),
+            replace(open_span, goes_on_before=at + bridging),
+        ]
 
     def rows(self, most: int) -> list[dict[str, Any]]:
         """The rows of the partition in the order of their reports."""

@@ -83,10 +83,19 @@ def sequenced(seed: int, on_spark: bool = False, bridged: bool = True) -> Scenar
     """A scenario in which many events have one time; a column, or their order, tells them apart."""
     drawn = scenario(seed)
     is_bridged = any(definition.bridging is not None for definition in drawn.definitions)
-    is_left_out = (is_bridged and not bridged) or bool(drawn.absences)
-    if drawn.clock.kind == "ns" or is_left_out:
+    if drawn.clock.kind == "ns" or (is_bridged and not bridged):
         return sequenced(seed + 1_000_003, on_spark, bridged)
     return in_sequence(drawn, Random(f"sequence {seed}"), on_spark)
+
+
+@lru_cache(maxsize=1024)
+def absent_in_sequence(seed: int) -> Scenario:
+    """A scenario with what may not be there, in which many events have one time."""
+    rng = Random(f"absent in sequence {seed}")
+    while True:
+        drawn = random_scenario(rng, name=f"absent in sequence {seed}", absences=1)
+        if drawn.absences and drawn.clock.kind != "ns" and len(drawn.rows) < 40:
+            return in_sequence(drawn, rng)
 
 
 def in_sequence(drawn: Scenario, rng: Random, on_spark: bool = False) -> Scenario:

@@ -66,7 +66,7 @@ class StreamCase:
     def expected(self) -> list[dict[str, Any]]:
         """The oracle's rows."""
         rows = {name: frame.to_dicts() for name, frame in self.inputs.items()}
-        until = max((at for at, _, _ in self.arrivals()), default=0)
+        until = max((_last_instant(self.query, *arrival) for arrival in self.arrivals()), default=0)
         truth = _truth(self.query, self.text)
         told = stream_oracle.Inputs(rows, truth, self.clock, self.ties, until, at_end=self.at_end)
         return stream_oracle.matches(self.query, told)
@@ -153,6 +153,12 @@ def _instant(query: ps.Query, name: str, row: Mapping[str, Any]) -> int:
         return int(row[str(stream.order_by)])
     begins = stream.known_at_start or row[str(stream.end)] is None
     return int(row[str(stream.start if begins else stream.end)])
+
+
+def _last_instant(query: ps.Query, known: int, name: str, row: Mapping[str, Any]) -> int:
+    """The last instant of which a row tells: the end of an interval that is known at its start."""
+    stream = next(one for one in query.inputs if one.name == name)
+    return int(row[str(stream.end)]) if stream.known_at_start else known
 
 
 def _truth(query: ps.Query, text: str) -> dict[str, Any]:

@@ -58,6 +58,21 @@ _INVERSE = dict(zip(ALL_NAMES, reversed(ALL_NAMES), strict=True))
 _PRECISE = frozenset(("followed-by", "follows"))
 
 
+#: An instant is a time; where several events have one time, they lie so far apart behind it. Then come
+#: deadlines of that time, and the end of the input. Differences below a grain measure nothing.
+_PLACE, _OVER, _LAST, _GRAIN = (
+    Fraction(1, 1 << 40),
+    Fraction(1, 1 << 21),
+    Fraction(3, 1 << 22),
+    1 << 20,
+)
+
+
+def time_of(instant: Time) -> Time:
+    """The time of an instant; also of one that no event has."""
+    return Fraction(math.floor(instant * _GRAIN), _GRAIN)
+
+
 class AmbiguousOrderError(ValueError):
     """Limits on what is emitted, and matches of which nothing says which is the first."""
 
@@ -145,6 +160,7 @@ def _rows(source: Source, inputs: Inputs, truth: Mapping[str, Any]) -> list[Row]
     return [
         {**row, _START: start, _END: end, _KNOWN: max(end, row["completed_at"])}
         for row, start, end in _reports(source.query, inputs, inner)
+        if start < end
     ]
 
 
@@ -187,19 +203,37 @@ def _untied(rows: list[Row], time: str, ties: str) -> dict[int, Row]:
     return dict(sorted(chosen.items()))
 
 
+def _instants_of(source: Source, rows: list[Row], ranks: Mapping[Any, int], ties: str) -> Any:
+    """The rows of a stream of events, in order, by their instants: one at each."""
+    time, sequence = source.order_by or "ts", source.sequence
+    if sequence is None:
+        return _untied(rows, time, ties)
+    places = {row[time] + ranks[row[time], row[sequence]] * _PLACE: row for row in rows}
+    return dict(sorted(places.items()))
+
+
 class _Partition:
     def __init__(
         self, query: Query, inputs: Inputs, truth: Mapping[str, Any], streams: list[list[Row]]
     ) -> None:
         self.query, self.inputs, self.truth = query, inputs, truth
         self.clock = inputs.clock
-        self.events: dict[int, dict[int, Row]] = {}
+        self.events: dict[int, dict[Time, Row]] = {}
+        self.is_sequenced = query.is_sequenced
         self.ready: dict[int, list[Known]] = {}
         instants: set[Time] = set()
+        places = sorted(
+            {
+                (row[source.order_by or "ts"], row[source.sequence])
+                for source, rows in zip(query.streams, streams, strict=True)
+                for row in rows
+                if source.sequence is not None
+            }
+        )
+        ranks = {place: 1 + number for number, place in enumerate(places)}
         for number, source in enumerate(query.streams):
             if source.kind is StreamKind.EVENTS:
-                rows = _untied(streams[number], source.order_by or "ts", inputs.ties)
-                self.events[number] = rows
+                self.events[number] = _instants_of(source, streams[number], ranks, inputs.ties)
                 instants |= set(self.events[number])
             elif source.silence is None:
                 self.ready[number] = list(_announced(source, streams[number]))
@@ -225,7 +259,7 @@ class _Partition:
         instants |= self._deadlines()
         if inputs.at_end == "close" and instants:
             passed = max(instants) if not query.absences else max(*instants, inputs.until)
-            instants |= self._close(int(max(self.coming)), int(passed))
+            instants |= self._close(max(self.coming), passed)
         self.instants = sorted(instants)
         self.valid = {
             symbol.name: [
@@ -257,7 +291,7 @@ class _Partition:
         gap = self.query.streams[stream].max_gap
         ticks = None if gap is None else self.clock.ticks(gap)
         events = self.events[stream]
-        rows = tuple({**row, "": time} for time, row in events.items())
+        rows = tuple({**row, "": math.floor(time)} for time, row in events.items())
         past = Past(rows, self.clock, "", ticks)
         return {
             time: predicate.holds(row, past.up_to(number))
@@ -273,9 +307,10 @@ class _Partition:
         own = [s.name for s in self.query.symbols if s.stream == stream]
         times = list(self.events[stream])
         return [
-            time + gap
+            math.floor(time) + gap
             for time, following in zip(times, [*times[1:], self.inputs.until], strict=False)
-            if following - time > gap and any(self.truths[name][time] for name in own)
+            if math.floor(following) - math.floor(time) > gap
+            and any(self.truths[name][time] for name in own)
         ]
 
     def _silent(self, silence: Silence) -> Iterator[Known]:
@@ -283,9 +318,10 @@ class _Partition:
         longest = self.clock.ticks(silence.longer_than)
         times = list(self.events[silence.of])
         for number, (time, following) in enumerate(zip(times, [*times[1:], None], strict=False)):
-            until = self.inputs.until if following is None else following
-            if until - time > longest:
-                yield Known(time, following, time + longest, following, number, {})
+            until = self.inputs.until if following is None else math.floor(following)
+            if until - math.floor(time) > longest:
+                known = math.floor(time) + longest + _OVER * self.is_sequenced
+                yield Known(time, following, known, following, number, {})
 
     def _intervals(self, symbol: Any) -> Iterator[Known]:
         if symbol.stream in self.ready:
@@ -317,10 +353,13 @@ class _Partition:
         first = None
         for (start, end), following in zip(runs, [*runs[1:], [None, None]], strict=False):
             first = start if first is None else first
-            if end is not None and following[0] is not None and following[0] - end <= ticks:
+            apart = None if None in (end, following[0]) else _difference(following[0], end)
+            if apart is not None and apart <= ticks:
                 gaps.append((end, following[0]))
                 continue
-            known = None if end is None or not self._passes(end + ticks) else end + ticks
+            known = None if end is None else math.floor(end) + ticks
+            if known is not None:
+                known = known + _OVER * self.is_sequenced if self._passes(known) else None
             if end is not None:
                 gaps.append((end, known))
             yield Known(
@@ -334,6 +373,8 @@ class _Partition:
         here += [silence for silences in self.silences.values() for silence in silences]
         for rows in self.ready.values():
             here += [t for known in rows for t in (known.since, known.end) if t is not None]
+        if self.is_sequenced:  # all events of that time
+            return time < self.inputs.until or any(time < math.floor(t) for t in here)
         return time < self.inputs.until or any(time <= t for t in here)
 
     def _deadlines(self) -> set[Time]:
@@ -354,20 +395,21 @@ class _Partition:
         passed = [t for t in self.instants if t <= time and t not in self.shown]
         return max(self._shown(time), *map(math.floor, passed))
 
-    def _close(self, last: int, passed: int) -> set[Time]:
+    def _close(self, last: Time, passed: Time) -> set[Time]:
         """End what is open, behind the last instant or a tick later; gives the instants.
 
         All that began before ends together, behind everything that ended or began with that instant,
         and behind what time has brought since.
         """
         ends: set[Time] = set()
+        behind = _LAST if self.is_sequenced else Fraction(1, 2)
         for name, intervals in self.all.items():
             for at, known in enumerate(intervals):
                 if known.end is None:
                     ceased = known.ceased_at(passed)
                     alone = known.start == last and ceased is None
-                    since: Time = passed + 1 if alone else passed + Fraction(1, 2)
-                    self.shown[since] = last + alone
+                    since: Time = math.floor(passed) + (1 if alone else behind)
+                    self.shown[since] = math.floor(last) + alone
                     ends |= {since}
                     gaps = known.gaps[:-1] if ceased is not None else known.gaps
                     if ceased is not None:
@@ -389,7 +431,7 @@ class _Partition:
                 continue
             end = known.end_at(now)
             if end is not None:
-                length = self._shown(end) - known.start
+                length = self._shown(end) - math.floor(known.start)
                 fits = least <= length and (most is None or length <= most)
                 count = self._count(symbol.stream, known, now)
                 fits = fits and fewest <= count and (largest is None or count <= largest)
@@ -397,7 +439,7 @@ class _Partition:
             ceased = known.ceased_at(now)
             if ends_late or now not in self.coming:
                 continue
-            if (self._shown(now) if ceased is None else ceased) - known.start < least:
+            if _difference(self._shown(now) if ceased is None else ceased, known.start) < least:
                 continue
             if self._count(symbol.stream, known, now) >= fewest:
                 return replace(known, valid=now)
@@ -435,7 +477,7 @@ class _Partition:
         holding, (xe, ye) = outlook
         if not holding & self.allowed[x, y]:
             return False
-        at = {(x, "ts"): xi.start, (y, "ts"): yi.start}
+        at = {(x, "ts"): time_of(xi.start), (y, "ts"): time_of(yi.start)}
         # an end behind the last instant has its time
         at |= {(n, "te"): self._shown_end(one, end) for n, one, end in ((x, xi, xe), (y, yi, ye))}
         return all(
@@ -446,10 +488,11 @@ class _Partition:
         )
 
     def _shown_end(self, one: Known, end: Time) -> Time:
+        if self.is_sequenced:
+            return self.shown.get(end, time_of(end))
         return self._shown(end) if end == one.end else end
 
-    @staticmethod
-    def _ends(one: Known, both: tuple[Known, Known], now: Time, timed: bool) -> list[Time]:
+    def _ends(self, one: Known, both: tuple[Known, Known], now: Time, timed: bool) -> list[Time]:
         """The ends that an interval may have: the one that is known, or any that is to come."""
         end = one.end_at(now)
         if end is not None:
@@ -461,6 +504,8 @@ class _Partition:
             high = min((p for p in points if p > low), default=low + 3)
             step = Fraction(high - low, 3)
             found += [low + step, low + 2 * step]
+        if self.is_sequenced and now in self.coming:  # others of that time may come
+            found += [now + _PLACE / 4, now + _PLACE / 2]
         if timed:  # a difference is least and greatest if an end comes soon, or late
             found += [now + Fraction(1, 16), now + Fraction(1, 8), now + 10**18, now + 10**19]
         ceased = one.ceased_at(now)
@@ -551,15 +596,21 @@ class _Partition:
                 return None
             coming = [time for time in self.coming if time > now and now not in self.shown]
             if now not in self.shown and until < min(coming, default=self.inputs.until):
-                now = until
+                there = [time for time in coming if math.floor(time) == until]
+                now = min(there, default=until)
+                if self.is_sequenced and not there:
+                    now = math.floor(until) + _OVER
             else:
                 closing = [time for time in self.shown if time > now or now not in self.shown]
                 now = min(coming or closing, default=None)
         return None
 
-    def _possible_until(self, bound: Mapping[str, Known], now: Time) -> int | None:
+    def _possible_until(self, bound: Mapping[str, Known], now: Time) -> Time | None:
         """Until when, as far as is known at an instant, some NOT could be satisfied; None: none can."""
-        found: int | None = None
+        found: Time | None = None
+        sequenced = None
+        if self.is_sequenced:
+            sequenced = absent.Sequenced(now not in self.coming, Fraction(now))
         for group in self.groups:
             apart = [name for name in bound if self._are_runs_of_one(group.name, name)]
             present = {n: self._span(bound[n], now) for n in {*group.relations, *apart}}
@@ -586,10 +637,11 @@ class _Partition:
                     group.relations,
                     group.lengths,
                     group.distances,
-                    dict.fromkeys(apart, 0),
+                    dict.fromkeys(apart),
                     known_by=known_by,
                     longer_than=longer_than,
                     closes=now in self.shown,
+                    sequenced=sequenced,
                 )
                 if until == absent.CERTAIN:
                     return until
@@ -620,9 +672,13 @@ class _Partition:
 
     def _span(self, one: Known, now: Time) -> absent.Span:
         end = one.end_at(now)
-        if end is None:
-            return absent.Span(one.start, None)
-        return absent.Span(one.start, self._shown(end), is_closed=end in self.shown)
+        shown = None if end is None else self._shown(end)
+        return absent.Span(
+            math.floor(one.start),
+            shown,
+            is_closed=end is not None and end in self.shown,
+            places=(one.start, end),
+        )
 
     def rows(self) -> list[tuple[dict[str, Any], int, int]]:
         names = sorted(symbol.name for symbol in self.query.present)
@@ -636,7 +692,7 @@ class _Partition:
                 trigger = self._absent_from(bound, triggered)
                 if trigger is None:
                     continue
-            began = {name: known.start for name, known in bound.items()}
+            began = {name: math.floor(known.start) for name, known in bound.items()}
             ends = [e for known in bound.values() for e in (known.end, known.end_since)]
             completion = None if None in ends else max(*(e for e in ends if e is not None), trigger)
             at = completion if emit is Emit.COMPLETION else trigger
@@ -655,7 +711,7 @@ class _Partition:
         return [
             (
                 self._row(bound, at, phase),
-                min(starts),
+                math.floor(min(starts)),
                 max((self._shown(k.end) for k in bound.values() if k.end is not None), default=0),
             )
             for at, phase, starts, bound in reports
@@ -674,11 +730,17 @@ class _Partition:
                 self._shown(one.at),
                 {name: known.start for name, known in one.bound.items()},
                 one,
+                instant=self._instant(one.at) if self.is_sequenced else None,
                 intervals={name: known.number for name, known in one.bound.items()},
             )
             for one in reports
         ]
         return [one.match for one in given(self.query, self.clock, told)]
+
+    def _instant(self, at: Time) -> Time:
+        """The instant of a report: what ends with the last event is reported with that."""
+        last = max(self.coming)
+        return last if self.shown.get(at) == math.floor(last) else at
 
     def _is_wanted(self, bound: dict[str, Known], at: Time) -> bool:
         """WHERE, with the values known at the first report (SPEC 8.7)."""
@@ -703,9 +765,9 @@ class _Partition:
         known_end = known.end_at(at)
         end = None if known_end is None else self._shown(known_end)
         if isinstance(item, Endpoint):
-            return known.start if item.which == "ts" else end
+            return math.floor(known.start) if item.which == "ts" else end
         if isinstance(item, DurationOf):
-            return None if end is None else end - known.start
+            return None if end is None else end - math.floor(known.start)
         return self._value(item, known, at)
 
     def _value(self, item: Aggregate | Value, known: Known, at: Time) -> Any:
@@ -725,6 +787,11 @@ class _Partition:
             holding = outlook & self.allowed.get((x, y), frozenset(ALL_NAMES) - _PRECISE)
             names.add(next(iter(holding & _PRECISE or holding)))
         return names.pop() if len(names) == 1 else None
+
+
+def _difference(end: Time, since: Time) -> int:
+    """How far the times of two instants lie apart."""
+    return math.floor(end) - math.floor(since)
 
 
 def _announced(source: Source, rows: list[Row]) -> Iterator[Known]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping
 from itertools import product
@@ -17,7 +18,7 @@ from piestream.language.model import Query
 from piestream.language.parts import Constraint, Emit, Endpoint, Source, Symbol
 from piestream.relations import ALL_NAMES, Relation, inverse, relation_of
 from tests import absent
-from tests.absent import CERTAIN, RELATIONS, Span, last_instant
+from tests.absent import CERTAIN, RELATIONS, Sequenced, Span, last_instant
 from tests.oracle import matches
 from tests.truth import column
 
@@ -206,10 +207,75 @@ def test_a_system_of_differences_is_satisfied_where_some_endpoints_satisfy_it(se
         assert not is_satisfied(until * 6)
 
 
-def _keeps(at: Mapping[Any, int], distance: Any) -> bool:
+def _keeps(at: Mapping[Any, int], distance: Any, fine: int = 6) -> bool:
     end, since, comparison, amount = distance
     holds = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[comparison]
-    return bool(holds(at[end] - at[since], amount * 6))
+    return bool(holds(at[end] - at[since], amount * fine))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_instants_of_one_time_are_ordered_and_no_time_apart(seed: int) -> None:
+    """The same where several events have one time: all instants that may come are tried, three a time."""
+    rng = Random(f"sequenced {seed}")
+    now, is_behind = 6, rng.random() < 0.5
+    present = {"a": _placed(rng, rng.random() < 0.5)}
+    if rng.random() < 0.3:
+        present["b"] = _placed(rng, False)
+    span = rng.choice((None, _placed(rng, True), _placed(rng, False)))
+    relations = {name: rng.sample(sorted(RELATIONS), rng.choice((1, 2, 5))) for name in present}
+    lengths = rng.choice((0, 0, 1)), rng.choice((None, None, 0, 2))
+    distances: list[Any] = []
+    for name in present:
+        x, y = rng.choice((("c", name), (name, "c")))
+        end, since = (x, rng.choice(("ts", "te"))), (y, rng.choice(("ts", "te")))
+        distances.append((end, since, rng.choice(("<", "<=", ">", ">=")), rng.randint(0, 2)))
+    until = last_instant(
+        "c", now, present, span, relations, lengths, distances, sequenced=Sequenced(is_behind)
+    )
+
+    at: dict[Any, tuple[int, int]] = {}  # a time in quarters, and a place
+    unknown: list[Any] = []
+    for name, one in {**present, **({} if span is None else {"c": span})}.items():
+        at[name, "ts"] = 4 * one.start, one.places[0]
+        if one.end is None or one.places[1] is None:
+            unknown.append((name, "te"))
+        else:
+            at[name, "te"] = 4 * one.end, one.places[1]
+    if span is None:
+        unknown += [("c", "ts"), ("c", "te")]
+
+    def is_satisfied(since: int) -> bool:
+        to_come = [
+            (time, 1000 + 3 * time + k) for time in range(since, 4 * 11 + 1) for k in range(3)
+        ]
+        for later in product(to_come, repeat=len(unknown)):
+            at.update(zip(unknown, later, strict=True))
+            (start, begun), (end, ended) = at["c", "ts"], at["c", "te"]
+            if begun >= ended or end - start < lengths[0] * 4:
+                continue
+            if lengths[1] is not None and end - start > lengths[1] * 4:
+                continue
+            times = {node: time for node, (time, _) in at.items()}
+            if all(_keeps(times, one, 4) for one in distances) and all(
+                relation_of(begun, ended, at[name, "ts"][1], at[name, "te"][1]) & named(*allowed)
+                for name, allowed in relations.items()
+            ):
+                return True
+        return False
+
+    assert is_satisfied(4 * now + is_behind) is (until is not None)
+    if until is not None and until < absent.NEVER:
+        first = math.ceil(4 * until) if until % 1 == 0 else 4 * math.floor(until) + 1
+        assert is_satisfied(first - 1)
+        assert not is_satisfied(first)
+
+
+def _placed(rng: Random, is_open: bool) -> Span:
+    """An interval that has begun, and ended unless it is open: its places are in the order of times."""
+    start, end = sorted(rng.choices(range(7), k=2))
+    return Span(
+        start, None if is_open else end, places=(2 * start, None if is_open else 2 * end + 1)
+    )
 
 
 def test_what_the_end_of_the_input_ends_overlaps_what_begins_with_the_last_event() -> None:

@@ -30,7 +30,7 @@ from piestream.engine.silences import Silences
 from piestream.engine.sorted_rows import SilenceRows, sorted_rows
 from piestream.engine.statistics import Statistics
 from piestream.engine.stream import Stream, StreamKeywords
-from piestream.engine.union import NUMBER, START, CombinedProjection
+from piestream.engine.union import END, NUMBER, START, CombinedProjection
 from piestream.engine.validation import damaged
 from piestream.errors import StreamError
 from piestream.language.model import Query
@@ -154,7 +154,7 @@ class CombinedStream(Stream):
             if part.source.is_input and part.key in frames
         }
         if seen is None:
-            latest = (_latest_time(rows) for rows in given.values())
+            latest = (self._latest_given(number, rows) for number, rows in given.items())
             seen = max(self.reached, self._latest_inside(frames), *latest)
         with self.changes:
             first = intervals.next_number
@@ -212,8 +212,25 @@ class CombinedStream(Stream):
         seen = max(self.reached, self._latest_inside(frames))
         for number, part in enumerate(self.binding.parts):
             if part.source.is_input and part.key in frames:
-                seen = max(seen, _latest_time(self._union.of_stream(number, frames[part.key])))
+                rows = self._union.of_stream(number, frames[part.key])
+                seen = max(seen, self._latest_given(number, rows))
         return seen
+
+    def _latest_given(self, number: int, rows: pl.DataFrame) -> int:
+        """The largest instant in rows of an input: of those that are all there are, also of their ends."""
+        latest = _latest_time(rows)
+        if self.lateness is None and self.binding.parts[number].source.known_at_start:
+            end = rows[END].max()
+            return latest if end is None else max(latest, int(end))  # type: ignore[arg-type]
+        return latest
+
+    @property
+    def latest_known(self) -> int:
+        """The largest instant of all that is known, ends that are still to come included."""
+        waiting = self._buffer.rows
+        inside = [s.latest_known for s in self.inner.values() if isinstance(s, CombinedStream)]
+        own = INT64_MIN if waiting is None else _latest_time(waiting)
+        return max(self.reached, own, *inside)
 
     def _latest_inside(self, frames: Frames) -> int:
         """The largest instant in rows of inputs that queries in brackets read."""
@@ -258,6 +275,7 @@ class CombinedStream(Stream):
         """
         with self.changes:
             self._check_end(at_end)
+            self.observe_time(self.latest_known)
             inner = [
                 self._intervals.numbered(
                     number, self._union.of_stream(number, stream.finish(at_end))

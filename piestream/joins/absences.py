@@ -54,9 +54,19 @@ def _lies_at(partition: Partition, scratch: Scratch, time: int) -> int:
 
 
 @kernel
+def _passed(partition: Partition, scratch: Scratch, now: int) -> int:
+    """The last time that is over at an instant: at an event, others of its time may still come."""
+    return now - (partition.program.is_sequenced & scratch.is_event)
+
+
+@kernel
 def is_due(partition: Partition, scratch: Scratch, time: int) -> bool:
     """Whether anything is to be judged at an instant."""
-    if scratch.n_matches or partition.awaited().due <= _lies_at(partition, scratch, time):
+    now = _lies_at(partition, scratch, time)
+    awaited = partition.awaited()
+    if scratch.n_matches or awaited.due <= (
+        _passed(partition, scratch, now) if awaited.is_late else now
+    ):
         return True
     return scratch.absent_changed != 0 and n_awaited(partition) != 0
 
@@ -99,9 +109,12 @@ class _Settling(Record):
         return False
 
     @method
-    def take_due(self, now: int) -> None:
+    def take_due(self) -> None:
         """Judge the matches that are due."""
-        while self.store.count() and self.store.due_at(0) <= now:
+        while self.store.count():
+            first = self.store.first_due()
+            if first.due > (self.judged.passed if first.is_late else self.judged.now):
+                return
             self.judge_again(self.store.at(0))
 
     @method
@@ -156,7 +169,7 @@ class _Settling(Record):
         if known.credit < self.store.count():
             return
         known.credit = 0
-        known.has_late = 0
+        known.has_expired = 0
         number = 0
         while number < self.store.count():
             number += self.judge_again(number)
@@ -196,18 +209,20 @@ def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, 
     match = AwaitedMatch(pointer(room_array))
     future = at_word(match, program.awaited_width)
     now = _lies_at(partition, scratch, time)
+    passed = _passed(partition, scratch, now)
+    instant = scratch.instant if program.is_sequenced else now
     told = partition.last_time if scratch.waits else now
-    judged = Judged(match, partition, match.ids, future, now, told, now != time, 0)
+    judged = Judged(match, partition, match.ids, future, now, passed, instant, told, now != time, 0)
     store = AwaitedStore(partition, partition)
     settling = _Settling(match, judged, match, store, scratch, matches, floor)
     found = scratch.n_matches
     changed = scratch.absent_changed
-    if (changed or store.known().has_late) and store.count():
+    if (changed or store.known().has_expired) and store.count():
         settling.take_ended(changed & (~partition.mask | scratch.exceeded))
         settling.take_begun(changed & partition.mask & program.bridged)
-        if changed & program.absent or store.known().has_late:
+        if changed & program.absent or store.known().has_expired:
             settling.drop_dead(int(changed & program.absent != 0))
-    settling.take_due(now)
+    settling.take_due()
     given = _add_found(settling, found)
     matches.copy(found, given, scratch.n_matches - found)
     scratch.n_matches += given - found

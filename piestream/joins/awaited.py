@@ -43,9 +43,16 @@ class AwaitedStore(Record):
         return self.partition.awaited_heap().slot(place)[0]
 
     @method
-    def due_at(self, place: int) -> int:
-        """When the match at a place of the heap is due."""
-        return self.match(self.at(place)).due
+    def first_due(self) -> AwaitedMatch:
+        """The match that is due first: there must be one."""
+        return self.match(self.at(0))
+
+    @method
+    def is_before(self, place: int, other: int) -> bool:
+        """Whether the match at a place of the heap is due before another one."""
+        one = self.match(self.at(place))
+        behind = self.match(self.at(other))
+        return one.due < behind.due or (one.due == behind.due and one.is_late < behind.is_late)
 
     @method
     def put(self, place: int, number: int) -> None:
@@ -64,16 +71,16 @@ class AwaitedStore(Record):
     def settle_at(self, place: int) -> None:
         """Let the match at a place rise or sink to where it belongs."""
         count = self.partition.rings[self.partition.program.awaited_ring + 1].tail
-        while place and self.due_at((place - 1) >> 1) > self.due_at(place):
+        while place and self.is_before(place, (place - 1) >> 1):
             self.exchange((place - 1) >> 1, place)
             place = (place - 1) >> 1
         while True:
             below = 2 * place + 1
             if below >= count:
                 return
-            if below + 1 < count and self.due_at(below + 1) < self.due_at(below):
+            if below + 1 < count and self.is_before(below + 1, below):
                 below += 1
-            if self.due_at(place) <= self.due_at(below):
+            if not self.is_before(below, place):
                 return
             self.exchange(place, below)
             place = below
@@ -81,7 +88,8 @@ class AwaitedStore(Record):
     @method
     def note_due(self) -> None:
         """Note when the first of them is due."""
-        self.known().due = self.due_at(0) if self.count() else INT64_MAX
+        self.known().due = self.first_due().due if self.count() else INT64_MAX
+        self.known().is_late = self.first_due().is_late if self.count() else 0
 
     # -- the lists: of each symbol those that wait for an end, then those that wait for it to go on -----
     @method
@@ -165,6 +173,7 @@ class AwaitedStore(Record):
             self.partition.rings[program.awaited_ring + which].tail += 1
         match = self.match(number)
         match.due = found.due
+        match.is_late = found.is_late
         match.waits = 0
         match.goings = 0
         for s in range(program.n_symbols):
@@ -182,6 +191,7 @@ class AwaitedStore(Record):
         """Note until when a match is awaited now, and what it waits for."""
         match = self.match(number)
         match.due = found.due
+        match.is_late = found.is_late
         self.settle_at(match.place)
         self.wait_for(number, found.waits, found.goings)
 

@@ -46,13 +46,15 @@ def awaited_are_sound(partition: Partition) -> bool:
     ring = partition.awaited_matches()
     if ring.head or heap.head or heap.tail != ring.tail or not 0 <= store.known().credit <= _MOST:
         return False
-    if not 0 <= store.known().has_late <= 1:
+    if not 0 <= store.known().has_expired <= 1:
         return False
     for number in range(store.count()):
         match = store.match(number)
         if not 0 <= match.place < store.count() or store.at(match.place) != number:
             return False
-        if match.due <= partition.last_time:  # then it has been judged
+        if match.due + match.is_late <= partition.last_time:  # then it has been judged
+            return False
+        if not 0 <= match.is_late <= program.is_sequenced:
             return False
         if match.waits & ~program.judged or match.goings & ~(program.judged & program.bridged):
             return False
@@ -60,8 +62,11 @@ def awaited_are_sound(partition: Partition) -> bool:
             if not 0 <= match.ids[s] <= partition.rings[s].tail:
                 return False
     for place in range(1, store.count()):
-        if store.due_at((place - 1) >> 1) > store.due_at(place):
+        if store.is_before(place, (place - 1) >> 1):
             return False
     due = store.known().due
+    is_late = store.known().is_late
     store.note_due()
-    return due == store.known().due and _lists_are_sound(store)
+    if due != store.known().due or is_late != store.known().is_late:
+        return False
+    return _lists_are_sound(store)

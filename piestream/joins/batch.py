@@ -217,6 +217,18 @@ def _next_event(
 
 
 @kernel
+def _comes_first(
+    cursor: _EventCursor, rows: _BatchRows, partition: Partition, row: int, due: int
+) -> bool:
+    """Whether an event comes before a deadline that is not before it, or is the event at which that passes."""
+    if not partition.program.is_sequenced or cursor.time < due or not cursor.is_row:
+        return True
+    if partition.next_is_late():  # then it passes behind all events of its time
+        return True
+    return first_row_at(rows.times, row, cursor.row, due) == cursor.row
+
+
+@kernel
 def _next_instant(
     cursor: _EventCursor, rows: _BatchRows, partition: Partition, columns: Columns, scratch: Scratch
 ) -> bool:
@@ -235,10 +247,10 @@ def _next_instant(
     change = cursor.change
     found = _next_event(cursor, rows, partition, columns, scratch)
     end = cursor.row_end
-    if found and cursor.time <= due:
+    if found and cursor.time <= due and _comes_first(cursor, rows, partition, row, due):
         return True
-    # where several events have one time, it is over with the last of them
-    first = plus(due, partition.program.is_sequenced)
+    # where several events have one time, it may be over with the last of them
+    first = plus(due, partition.next_is_late())
     if not found and (cursor.row_begin == end or rows.times[end - 1] < first):
         return False
     cursor.stage = stage
@@ -532,6 +544,7 @@ def detect(
                 scratch.instant = time
                 if program.is_sequenced:
                     scratch.instant = _instant_now(partition, scratch, columns, cursor)
+                    scratch.is_event = cursor.is_row
                 scratch.floor = _floor_of_lists(partition, cursor, scratch, time)
                 if bridged:
                     ended = apply_bridged(

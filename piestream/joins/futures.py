@@ -5,6 +5,11 @@ not known is later than now, by how much is unknown. A relation orders endpoints
 difference, so that each choice of relations is a system of difference bounds, and it has a solution if
 its closure has no contradiction. Now itself is one of the variables: the latest that it can be is when
 the last solution has gone, if no event comes.
+
+Where several events have one time, orders compare instants and distances measure times. An instant is a pair
+of a time and a place among those of that time, so that a bound has a sense beside its amount: differences of
+pairs are compared as pairs are. A distance leaves places any difference. What is to come is later than now as an
+instant, and may have the time that is now until all events of that are over.
 """
 
 from __future__ import annotations
@@ -18,9 +23,11 @@ from piestream.compiled.constants import INT64_MAX, OPEN
 from piestream.compiled.primitives import at_word, trailing_zeros
 from piestream.compiled.records import Carried, Record, Words, kernel, method
 from piestream.intervals.ticks import plus
+from piestream.joins.boxes import FIRST_AHEAD
+from piestream.joins.pairs import compare_times
 from piestream.relations import ENDPOINT_ORDER
 
-__all__ = ["FIRST_OF_MATCH", "N_RELATIONS", "Future", "future_words"]
+__all__ = ["FIRST_OF_MATCH", "N_RELATIONS", "Endpoints", "Future", "future_words", "until_of"]
 
 #: Relations by number, as flags have them.
 N_RELATIONS = 15
@@ -31,6 +38,10 @@ for _relation, _order in ENDPOINT_ORDER.items():
 _TS_TS, _TS_TE, _TE_TS, _TE_TE = (np.ascontiguousarray(row) for row in _SIGNS)
 
 _Signs = Annotated[NDArray[np.int64], "read-only"]
+
+#: The sense of a bound beside its amount, of which those of a sum have all: a time is less than so much
+#: later; where instants are not times, an instant may be later by any place; or it is an earlier place.
+_LESS, _ANYWHERE, _EARLIER = 4, 2, 1
 
 #: No difference of times counts that is longer.
 _FAR = 1 << 60
@@ -54,7 +65,17 @@ def _clipped(time: int, now: int) -> int:
 def future_words(n_others: int) -> int:
     """The words that the bounds take where an absent interval is related to so many of a match."""
     variables = _ENDS + n_others
-    return 2 * variables * variables + 3 * (FIRST_OF_MATCH + 2 * n_others) + 1
+    return 2 * variables * variables + 4 * (FIRST_OF_MATCH + 2 * n_others) + 1
+
+
+@kernel
+def _tightness(sense: int) -> int:
+    """Of two bounds with one amount, the tighter one has more; more than 1: that is not reached."""
+    if sense & _LESS:
+        return 3
+    if sense & _ANYWHERE:
+        return 0
+    return 1 + sense
 
 
 @kernel
@@ -70,6 +91,22 @@ def _range_of(signs: _Signs, relations: int) -> tuple[int, int]:
     return lowest, highest
 
 
+@kernel
+def until_of(time: int, now: int, is_reached: bool) -> int:
+    """Twice how far a time lies behind now; one more if something is possible at events of that time, too."""
+    after = _clipped(time, now)
+    return INT64_MAX if after >= _FAR else 2 * after + is_reached
+
+
+class Endpoints(Record):
+    """Where an interval begins and ends, or OPEN: times, and instants. (What it is lies nowhere.)"""
+
+    start: Carried[int]
+    end: Carried[int]
+    start_instant: Carried[int]
+    end_instant: Carried[int]
+
+
 class Future(Record):
     """A system of difference bounds between now and the endpoints of an absent interval and others."""
 
@@ -77,6 +114,10 @@ class Future(Record):
 
     n_others: Carried[int]  # intervals of the match
     now: Carried[int]
+    is_sequenced: Carried[bool]  # whether several events have one time,
+    is_over: Carried[bool]  # all of those that have the time that is now are over,
+    instant: Carried[int]  # and the instant that is now; else the time
+    begins_known: Carried[bool]  # whether the start of the absent one is known when it has been
 
     @method
     def variables(self) -> int:
@@ -89,8 +130,8 @@ class Future(Record):
         return at_word(self, row * self.variables())
 
     @method
-    def strict(self, row: int) -> Words:
-        """Whether it is always less than that."""
+    def sense(self, row: int) -> Words:
+        """In what sense."""
         variables = self.variables()
         return at_word(self, (variables + row) * variables)
 
@@ -111,30 +152,47 @@ class Future(Record):
         return at_word(self.value_of(), FIRST_OF_MATCH + 2 * self.n_others)
 
     @method
+    def instant_of(self) -> Words:
+        """The instant of each endpoint, or OPEN."""
+        return at_word(self.shift_of(), FIRST_OF_MATCH + 2 * self.n_others)
+
+    @method
     def contradicts(self) -> Words:
         """A word that is 1 if what is known contradicts itself."""
-        return at_word(self.shift_of(), FIRST_OF_MATCH + 2 * self.n_others)
+        return at_word(self.instant_of(), FIRST_OF_MATCH + 2 * self.n_others)
+
+    @method
+    def earlier(self) -> int:
+        """The sense of a bound on instants that is not reached."""
+        return _EARLIER if self.is_sequenced else _LESS
+
+    @method
+    def at_most(self) -> int:
+        """The sense of a bound on times that is reached."""
+        return _ANYWHERE if self.is_sequenced else 0
 
     # -- the endpoints ----------------------------------------------------------------------------
     @method
-    def place(self, endpoint: int, variable: int, time: int, is_shown: bool) -> None:
-        """Say where an endpoint is: at a time, or OPEN."""
+    def place(self, endpoint: int, variable: int, time: int, instant: int, is_shown: bool) -> None:
+        """Say where an endpoint is: at a time and an instant, or OPEN."""
         is_open = time == OPEN
         self.variable_of()[endpoint] = variable if is_open else _ORIGIN
         self.value_of()[endpoint] = 0 if is_open else _clipped(time, self.now)
         self.shift_of()[endpoint] = 0 if is_shown else 1
+        self.instant_of()[endpoint] = instant
 
     @method
-    def place_absent(self, start: int, end: int, start_is_shown: bool, end_is_shown: bool) -> None:
+    def place_absent(self, at: Endpoints, start_is_shown: bool, end_is_shown: bool) -> None:
         """Say where the absent interval is, as far as it is known."""
-        self.place(0, _START, start, start_is_shown)
-        self.place(1, _END, end, end_is_shown)
+        self.place(0, _START, at.start, at.start_instant, start_is_shown)
+        self.place(1, _END, at.end, at.end_instant, end_is_shown)
 
     @method
-    def place_other(self, number: int, start: int, end: int, end_is_shown: bool) -> None:
+    def place_other(self, number: int, at: Endpoints, end_is_shown: bool) -> None:
         """Say where an interval of the match is."""
-        self.place(FIRST_OF_MATCH + 2 * number, _ORIGIN, start, True)
-        self.place(FIRST_OF_MATCH + 2 * number + 1, _ENDS + number, end, end_is_shown)
+        start = FIRST_OF_MATCH + 2 * number
+        self.place(start, _ORIGIN, at.start, at.start_instant, True)
+        self.place(start + 1, _ENDS + number, at.end, at.end_instant, end_is_shown)
 
     @method
     def is_known(self) -> bool:
@@ -146,27 +204,26 @@ class Future(Record):
 
     # -- the bounds -------------------------------------------------------------------------------
     @method
-    def limit(self, row: int, column: int, most: int, strictly: bool) -> None:
-        """One variable is later than another by so much at most, or by less."""
+    def limit(self, row: int, column: int, most: int, sense: int) -> None:
+        """One variable is later than another by so much at most, in a sense."""
         if row == column:
-            if most < 0 or (most == 0 and strictly):
+            if most < 0 or (most == 0 and _tightness(sense) > 1):
                 self.contradicts()[0] = 1
             return
         bounds = self.most(row)
-        is_strict = self.strict(row)
         if most < bounds[column]:
             bounds[column] = most
-            is_strict[column] = int(strictly)
-        elif most == bounds[column] and strictly:
-            is_strict[column] = 1
+            self.sense(row)[column] = sense
+        elif most == bounds[column] and _tightness(sense) > _tightness(self.sense(row)[column]):
+            self.sense(row)[column] = sense
 
     @method
-    def differ(self, since: int, until: int, most: int, strictly: bool) -> None:
-        """One endpoint is later than another by so much at most, or by less."""
+    def differ(self, since: int, until: int, most: int, sense: int) -> None:
+        """One endpoint is later than another by so much at most, in a sense."""
         value = self.value_of()
         variable = self.variable_of()
         most += value[since] - value[until]
-        self.limit(variable[since], variable[until], most, strictly)
+        self.limit(variable[since], variable[until], most, sense)
 
     @method
     def compare(self, one: int, other: int, lowest: int, highest: int) -> None:
@@ -174,28 +231,82 @@ class Future(Record):
 
         All from the lowest to the highest of these are allowed.
         """
+        if self.is_sequenced:
+            self.compare_instants(one, other, lowest, highest)
+            return
         if highest <= 0:
-            self.differ(other, one, 0, highest < 0)
+            self.differ(other, one, 0, _LESS if highest < 0 else 0)
         if lowest >= 0:
-            self.differ(one, other, 0, lowest > 0)
+            self.differ(one, other, 0, _LESS if lowest > 0 else 0)
 
     @method
-    def begin(self, begins_known: bool) -> None:
+    def compare_instants(self, one: int, other: int, lowest: int, highest: int) -> None:
+        """The same where instants are not times."""
+        if self.may_have_begun(one):
+            self.compare_start(other, lowest, highest)
+        elif self.may_have_begun(other):
+            self.compare_start(one, -highest, -lowest)
+        elif self.has_come(one) or self.has_come(other):
+            sign = compare_times(self.instant_of()[one], self.instant_of()[other])
+            if not lowest <= sign <= highest:
+                self.contradicts()[0] = 1
+        else:  # what is known of what is to come is of rows, which lie before all events of a time
+            if highest <= 0:
+                sense = _LESS if self.variable_of()[other] == _ORIGIN else _EARLIER
+                self.differ(other, one, 0, sense if highest < 0 else 0)
+            if lowest >= 0:
+                sense = _LESS if self.variable_of()[one] == _ORIGIN else _EARLIER
+                self.differ(one, other, 0, sense if lowest > 0 else 0)
+
+    @method
+    def compare_start(self, other: int, lowest: int, highest: int) -> None:
+        """The same of the start of an absent row of which nothing is known: it lies before all events of its time."""
+        is_known = self.variable_of()[other] == _ORIGIN
+        is_within = is_known and not self.is_first(other)  # behind the first instant of its time
+        if is_within and lowest == 0 and highest == 0:
+            self.contradicts()[0] = 1
+        if highest <= 0:
+            sense = _LESS if is_known else _EARLIER
+            self.differ(other, 0, 0, 0 if is_within or highest == 0 else sense)
+        if lowest >= 0:
+            self.differ(0, other, 0, _LESS if is_within or lowest > 0 else 0)
+
+    @method
+    def may_have_begun(self, endpoint: int) -> bool:
+        """Whether an endpoint is a start of which nothing is known, though it may have been."""
+        return self.variable_of()[endpoint] == _START and not self.begins_known
+
+    @method
+    def is_first(self, endpoint: int) -> bool:
+        """Whether a known endpoint lies before all events of its time: see `engine.instant_numbers`."""
+        instant = self.instant_of()[endpoint]
+        return instant >= FIRST_AHEAD or instant & 1 == 0
+
+    @method
+    def has_come(self, endpoint: int) -> bool:
+        """Whether an endpoint is not behind now: all others are later, whenever they come."""
+        return self.instant_of()[endpoint] <= self.instant
+
+    @method
+    def begin(self) -> None:
         """Say nothing yet but what is known: what has not come is later than now."""
         variables = self.variables()
         self.contradicts()[0] = 0
         for row in range(variables):
             bounds = self.most(row)
-            is_strict = self.strict(row)
+            sense = self.sense(row)
             for column in range(variables):
                 bounds[column] = _UNBOUNDED
-                is_strict[column] = 0
-        self.limit(_NOW, _ORIGIN, 0, False)
+                sense[column] = 0
+        self.limit(_NOW, _ORIGIN, 0, 0)
         variable = self.variable_of()
         for endpoint in range(FIRST_OF_MATCH + 2 * self.n_others):
-            if variable[endpoint] != _ORIGIN and (endpoint or begins_known):
-                self.limit(variable[endpoint], _NOW, 0, True)
-        self.differ(1, 0, 0, True)
+            if variable[endpoint] != _ORIGIN and (endpoint or self.begins_known):
+                self.limit(variable[endpoint], _NOW, 0, self.earlier())
+                if self.is_over:
+                    self.limit(variable[endpoint], _ORIGIN, 0, _LESS)
+        if not self.has_ended():
+            self.differ(1, 0, 0, self.earlier())
 
     @method
     def end_as_shown(self) -> None:
@@ -203,27 +314,33 @@ class Future(Record):
         variable = self.variable_of()
         for endpoint in range(FIRST_OF_MATCH + 2 * self.n_others):
             if variable[endpoint] != _ORIGIN:
-                self.strict(variable[endpoint])[_NOW] = 0
+                self.sense(variable[endpoint])[_NOW] = self.at_most()
+                if self.is_over:
+                    self.sense(variable[endpoint])[_ORIGIN] = self.at_most()
 
     @method
     def pass_before(self, time: int) -> None:
-        """Now is before a time: something goes on until then, or has ended."""
-        self.limit(_ORIGIN, _NOW, _clipped(time, self.now), True)
+        """Now is before a time: something goes on until then, or has ended.
+
+        If several events have that time, one of them may still go on.
+        """
+        sense = _ANYWHERE if self.is_sequenced else _LESS
+        self.limit(_ORIGIN, _NOW, _clipped(time, self.now), sense)
 
     @method
     def start_after(self, time: int) -> None:
         """The absent interval, which has not begun, begins after a time."""
-        self.limit(_START, _ORIGIN, -_clipped(time, self.now), True)
+        self.limit(_START, _ORIGIN, -_clipped(time, self.now), _LESS)
 
     @method
     def start_behind_now(self, length: int) -> None:
         """The absent interval, which has not begun, begins more than so much later than now."""
-        self.limit(_START, _NOW, -min(length, _FAR), True)
+        self.limit(_START, _NOW, -min(length, _FAR), _LESS)
 
     @method
     def start_behind(self, number: int, length: int) -> None:
         """It begins more than so much behind the end of an interval of the match."""
-        self.differ(0, FIRST_OF_MATCH + 2 * number + 1, -min(length, _FAR), True)
+        self.differ(0, FIRST_OF_MATCH + 2 * number + 1, -min(length, _FAR), _LESS)
 
     @method
     def has_begun(self) -> bool:
@@ -257,10 +374,11 @@ class Future(Record):
         shown = shift[until] - shift[since]
         if length < 0 or length > _FAR:
             length = _FAR
+        sense = _LESS if strictly else self.at_most()
         if is_upper:
-            self.differ(since, until, length + shown, strictly)
+            self.differ(since, until, length + shown, sense)
         else:
-            self.differ(until, since, -length - shown, strictly)
+            self.differ(until, since, -length - shown, sense)
 
     @method
     def is_possible(self) -> bool:
@@ -270,25 +388,25 @@ class Future(Record):
         variables = self.variables()
         for middle in range(variables):
             onwards = self.most(middle)
-            onwards_strict = self.strict(middle)
+            onwards_sense = self.sense(middle)
             for row in range(variables):
                 bounds = self.most(row)
-                is_strict = self.strict(row)
                 to = bounds[middle]
                 if to >= _UNBOUNDED:
                     continue
-                to_strict = is_strict[middle]
+                to_sense = self.sense(row)[middle]
                 for column in range(variables):
                     if onwards[column] >= _UNBOUNDED:
                         continue
                     most = max(to + onwards[column], -_UNBOUNDED)
-                    self.limit(row, column, most, (to_strict | onwards_strict[column]) != 0)
+                    self.limit(row, column, most, to_sense | onwards_sense[column])
             if self.contradicts()[0]:
                 return False
         return True
 
     @method
     def latest(self) -> int:
-        """How long it stays possible without an event, once the bounds are closed."""
+        """How long it stays possible without an event, once the bounds are closed: as `until_of` has it."""
         most = self.most(_ORIGIN)[_NOW]
-        return INT64_MAX if most >= _FAR else plus(self.now, most)
+        is_reached = _tightness(self.sense(_ORIGIN)[_NOW]) == 0
+        return INT64_MAX if most >= _FAR else 2 * most + is_reached

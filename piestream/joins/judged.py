@@ -9,7 +9,7 @@ from __future__ import annotations
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, OPEN
 from piestream.compiled.records import Carried, Record, Words, kernel, method
 from piestream.intervals.ticks import minus, plus
-from piestream.joins.futures import Future
+from piestream.joins.futures import Endpoints, Future, until_of
 from piestream.joins.partition import Partition
 from piestream.joins.partners import relations_now
 from piestream.joins.records import Absence, AbsentPair, Distance
@@ -38,8 +38,10 @@ class Judged(Record):
     partition: Carried[Partition]
     ids: Carried[Words]
     future: Carried[Words]  # room for its bounds
-    now: Carried[int]  # the instant up to which everything is known
-    told: Carried[int]  # the one up to which events of the partition tell it
+    now: Carried[int]  # the time up to which everything is known
+    passed: Carried[int]  # the last one that is over: others of the time that is now may come
+    instant: Carried[int]  # up to which everything is known; the time, where instants are times
+    told: Carried[int]  # the time up to which events of the partition tell it
     closes: Carried[bool]
     ended: Carried[int]  # symbols (as bits) whose intervals have ended if they are interrupted
 
@@ -68,6 +70,21 @@ class Judged(Record):
         return slot.end
 
     @method
+    def end_instant_of(self, s: int, slot: Slot) -> int:
+        """The instant of that, or OPEN."""
+        end = slot[self.partition.program.end_instant]
+        if self.ended >> s & 1 and self.interrupted_since(s, slot) != OPEN:
+            return BridgedSlot(slot).since_instant
+        return end
+
+    @method
+    def endpoints_of(self, s: int, slot: Slot) -> Endpoints:
+        """Where an interval begins, and ends in this outlook."""
+        start_instant = slot[self.partition.program.start_instant]
+        end_instant = self.end_instant_of(s, slot)
+        return Endpoints(slot, slot.start, self.end_of(s, slot), start_instant, end_instant)
+
+    @method
     def open_run(self, s: int) -> Slot:
         """The run of a symbol that has not ended: there must be one."""
         return self.partition.ring(s).latest()
@@ -89,19 +106,26 @@ class Judged(Record):
         return not self.closes or end <= self.partition.last_time
 
     @method
-    def future_with(self, absence: Absence, start: int, end: int) -> Future:
+    def future_with(self, absence: Absence, at: Endpoints) -> Future:
         """The bounds for an interval of the absent symbol, of which an endpoint may be OPEN."""
-        future = Future(self.future, absence.pair_end - absence.pair, self.now)
-        is_row = self.partition.program.rows >> absence.symbol & 1 != 0  # announced with its end
-        future.place_absent(start, end, self.is_shown(start), is_row or self.is_shown(end))
-        for number in range(absence.pair_end - absence.pair):
+        program = self.partition.program
+        is_sequenced = program.is_sequenced != 0
+        is_over = is_sequenced and self.passed == self.now
+        n_others = absence.pair_end - absence.pair
+        future = Future(
+            self.future, n_others, self.now, is_sequenced, is_over, self.instant,
+            absence.begins_known != 0,
+        )  # fmt: skip
+        is_row = program.rows >> absence.symbol & 1 != 0  # announced with its end
+        future.place_absent(at, self.is_shown(at.start), is_row or self.is_shown(at.end))
+        for number in range(n_others):
             s = self.pair(absence, number).symbol
             slot = self.slot(s)
-            end = self.end_of(s, slot)
-            is_shown = self.is_shown(end)
-            if self.partition.program.rows >> s & 1 and RowSlot(slot).announced:
+            others = self.endpoints_of(s, slot)
+            is_shown = self.is_shown(others.end)
+            if program.rows >> s & 1 and RowSlot(slot).announced:
                 is_shown = True
-            future.place_other(number, slot.start, end, is_shown)
+            future.place_other(number, others, is_shown)
         return future
 
 
@@ -117,10 +141,10 @@ def all_known(judged: Judged, absence: Absence) -> bool:
 
 
 @kernel
-def _distance_known(distance: Distance, start: int, end: int, other: Slot) -> int:
+def _distance_known(distance: Distance, slot: Slot, other: Slot) -> int:
     """What is known of a distance between two intervals."""
     absent = 0 if distance.side == 0 else 1
-    mine = end if distance.ends[absent] else start
+    mine = slot.end if distance.ends[absent] else slot.start
     theirs = other.end if distance.ends[1 - absent] else other.start
     if mine == OPEN or theirs == OPEN:
         return MAY_BE
@@ -132,22 +156,27 @@ def _distance_known(distance: Distance, start: int, end: int, other: Slot) -> in
 
 
 @kernel
-def fits(judged: Judged, absence: Absence, start: int, end: int) -> int:
+def fits(judged: Judged, absence: Absence, slot: Slot) -> int:
     """Whether an interval satisfies a group, by each of its parts alone, as far as ends are known."""
     if judged.closes:
         return MAY_BE
+    program = judged.partition.program
+    starts = program.start_instant
+    ends = program.end_instant
     found = CERTAIN
     for number in range(absence.pair_end - absence.pair):
         pair = judged.pair(absence, number)
         other = judged.slot(pair.symbol)
-        possible = relations_now(start, end, other.start, other.end, judged.now)
+        possible = relations_now(
+            slot[starts], slot[ends], other[starts], other[ends], judged.instant
+        )
         if not possible & pair.allowed:
             return IMPOSSIBLE
         if possible & ~pair.allowed:
             found = MAY_BE
         for number_of_distance in range(pair.distance, pair.distance_end):
-            distance = judged.partition.program.distances[number_of_distance]
-            known = _distance_known(distance, start, end, other)
+            distance = program.distances[number_of_distance]
+            known = _distance_known(distance, slot, other)
             if known == IMPOSSIBLE:
                 return IMPOSSIBLE
             found = min(found, known)
@@ -182,9 +211,9 @@ def to_come_behind_all(judged: Judged, absence: Absence) -> tuple[bool, int]:
                 latest = min(latest, bound)
             else:
                 earliest = max(earliest, bound)
-    if latest <= judged.now or earliest > latest:
+    if latest <= judged.passed or earliest > latest:
         return True, INT64_MIN
-    return True, latest
+    return True, until_of(latest, judged.now, judged.partition.program.is_sequenced != 0)
 
 
 @kernel

@@ -34,8 +34,8 @@ _ROOT_BY_START, _ROOT_BY_END, _PENDING = (
 )
 
 _GIVEN = Given.offset("count")
-_AWAITED_DUE, _AWAITED_CREDIT, _AWAITED_LATE, _AWAITED_FIRST = (
-    Awaited.offset(field) for field in ("due", "credit", "has_late", "first")
+_AWAITED_DUE, _AWAITED_LATE, _AWAITED_CREDIT, _AWAITED_EXPIRED, _AWAITED_FIRST = (
+    Awaited.offset(field) for field in ("due", "is_late", "credit", "has_expired", "first")
 )
 _INTERRUPTED, _BRIDGES_DUE, _PASSED = (
     Bridges.offset(field) for field in ("interrupted", "due", "passed")
@@ -181,6 +181,18 @@ class Partition(Record):
         return due
 
     @method
+    def next_is_late(self) -> int:
+        """1 if it does so when all events of that time are over, where several have one."""
+        program = self.program
+        if not program.is_sequenced:
+            return 0
+        if program.absences_at == NONE:
+            return 1
+        if program.bridged and self.bridges().due < self.awaited().due:
+            return 1
+        return self.awaited().is_late
+
+    @method
     def bridges(self) -> Bridges:
         """What is known of symbols with BRIDGING, where there are any."""
         return Bridges(at_word(self, self.program.bridges_at))
@@ -247,8 +259,9 @@ class Partition(Record):
             self[self.program.bridges_at + _PASSED] = INT64_MIN
         if self.program.absences_at != NONE:
             self[self.program.absences_at + _AWAITED_DUE] = INT64_MAX
-            self[self.program.absences_at + _AWAITED_CREDIT] = 0
             self[self.program.absences_at + _AWAITED_LATE] = 0
+            self[self.program.absences_at + _AWAITED_CREDIT] = 0
+            self[self.program.absences_at + _AWAITED_EXPIRED] = 0
             n_lists = self.program.n_symbols * (2 if self.program.bridged else 1)
             for which in range(n_lists):
                 self[self.program.absences_at + _AWAITED_FIRST + which] = NONE

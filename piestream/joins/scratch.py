@@ -107,6 +107,9 @@ class Scratch(Record):
 
     time: int  # of the event
     instant: int  # the event's, as slots have it: its number, if times do not tell events apart
+    is_event: (
+        int  # where several events have one time: 1 at each, 0 at what lies between or behind them
+    )
     now: int  # what endpoints are compared with: the time, or this number
     floor: int  # at which lists of pairs are kept: see Symbol.expiry
     passed: int  # symbols (as bits) whose intervals' ends have passed at this event

@@ -142,8 +142,9 @@ class Awaited(Record):
     """What a partition knows of its matches of which an absence is not decided yet."""
 
     due: int  # when one of them may be decided without an event
+    is_late: int  # 1: when all events of that time are over
     credit: int  # how many of them may be looked at for those that are dead by now
-    has_late: int  # 1: some may be given by the end of the input only, and by no event to come
+    has_expired: int  # 1: some may be given by the end of the input only, and by no event to come
     first: Words  # by list (awaited.py): the first match in it, or NONE
 
 
@@ -151,6 +152,7 @@ class AwaitedMatch(Record):
     """A match of which an absence is not decided yet (awaited.py)."""
 
     due: int  # when it may be decided without an event, or cannot be reported any more
+    is_late: int  # 1: when all events of that time are over, where several have one
     place: int  # in the heap
     waits: int  # symbols (as bits): it may be decided when the interval of one of them ends
     goings: int  # symbols (as bits) with BRIDGING: or when one of them begins, or goes on

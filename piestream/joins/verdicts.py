@@ -12,9 +12,9 @@ from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
 from piestream.compiled.records import kernel
 from piestream.intervals.ticks import minus, plus
-from piestream.joins.boxes import box_in
+from piestream.joins.boxes import box_in, box_of_times
 from piestream.joins.durations import is_allowed_count
-from piestream.joins.futures import FIRST_OF_MATCH, N_RELATIONS, Future
+from piestream.joins.futures import FIRST_OF_MATCH, N_RELATIONS, Endpoints, Future
 from piestream.joins.judged import (
     CERTAIN,
     IMPOSSIBLE,
@@ -52,17 +52,25 @@ _CERTAIN = INT64_MIN + 1
 def _in_outlook(judged: Judged, ended: int) -> Judged:
     """The same where interrupted intervals of some symbols (as bits) have ended, and others go on."""
     return Judged(
-        judged, judged.partition, judged.ids, judged.future, judged.now, judged.told, judged.closes,
-        ended,
+        judged, judged.partition, judged.ids, judged.future, judged.now, judged.passed,
+        judged.instant, judged.told, judged.closes, ended,
     )  # fmt: skip
 
 
 @kernel
 def _as_told(judged: Judged) -> Judged:
     """The same as the last event has told it: of what is open no end, whatever time has passed since."""
+    if judged.told == judged.now:
+        return judged
+    told = judged.told
+    passed = told
+    instant = told
+    if judged.partition.program.is_sequenced:  # others of its time may come
+        passed = told - 1
+        instant = judged.partition.last_instant()
     return Judged(
-        judged, judged.partition, judged.ids, judged.future, judged.told, judged.told, judged.closes,
-        judged.ended,
+        judged, judged.partition, judged.ids, judged.future, told, passed, instant, told,
+        judged.closes, judged.ended,
     )  # fmt: skip
 
 
@@ -100,7 +108,7 @@ def _begin_bridged(judged: Judged, absence: Absence, future: Future) -> None:
 def _begin(judged: Judged, absence: Absence, future: Future) -> None:
     """Write down what is known of the absent interval."""
     symbol = judged.partition.program.symbols[absence.symbol]
-    future.begin(absence.begins_known != 0)
+    future.begin()
     if judged.partition.program.bridged:
         _begin_bridged(judged, absence, future)
     if (
@@ -142,17 +150,17 @@ def _add_distances(judged: Judged, absence: Absence, future: Future, number: int
 
 
 @kernel
-def _possible_until(judged: Judged, absence: Absence, start: int, end: int) -> int:
-    """How long an interval of the absent symbol may satisfy the group; INT64_MIN: it cannot.
+def _possible_until(judged: Judged, absence: Absence, at: Endpoints) -> int:
+    """How long an interval of the absent symbol may satisfy the group, as `until_of` has it.
 
-    Of one that is not there neither endpoint is known.
+    INT64_MIN: it cannot. Of one that is not there neither endpoint is known.
     """
     n = absence.pair_end - absence.pair
-    is_to_come = start == OPEN and absence.begins_known and not judged.closes
-    if is_to_come and minus(_latest_start(judged, absence), _CLOSING) <= judged.now:
+    is_to_come = at.start == OPEN and absence.begins_known and not judged.closes
+    if is_to_come and minus(_latest_start(judged, absence), _CLOSING) <= judged.passed:
         return INT64_MIN
     parts = judged.partition.program.absent_parts
-    future = judged.future_with(absence, start, end)
+    future = judged.future_with(absence, at)
     options_array = np.zeros(2 * n, np.int64)
     options = pointer(options_array)
     chosen = at_word(options, n)
@@ -202,11 +210,10 @@ def _is_certain(judged: Judged, absence: Absence, slot_id: int) -> bool:
     partition = judged.partition
     symbol = partition.program.symbols[absence.symbol]
     slot = partition.ring(absence.symbol).slot(slot_id)
-    end = judged.end_of(absence.symbol, slot)
-    future = judged.future_with(absence, slot.start, end)
+    future = judged.future_with(absence, judged.endpoints_of(absence.symbol, slot))
     if future.is_known():
         return True
-    if end == OPEN:
+    if not future.has_ended():
         if symbol.validity == Validity.AT_END:
             return False
         if not partition.is_valid_of_any(absence.symbol, slot_id):
@@ -233,13 +240,14 @@ def _is_certain(judged: Judged, absence: Absence, slot_id: int) -> bool:
 def _is_of_match(judged: Judged, absence: Absence, slot_id: int) -> bool:
     """Whether an interval of the absent symbol is one that the match has."""
     partition = judged.partition
-    start = partition.ring(absence.symbol).slot(slot_id).start
+    starts = partition.program.start_instant
+    start = partition.ring(absence.symbol).slot(slot_id)[starts]
     number = partition.row_number(absence.symbol, slot_id)
     rest = absence.same
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
-        is_same = judged.slot(s).start == start
+        is_same = judged.slot(s)[starts] == start
         if is_same and partition.row_number(s, judged.ids[s]) == number:
             return True
     return False
@@ -334,7 +342,7 @@ def _judge_one(judged: Judged, absence: Absence, slot_id: int, scratch: Scratch)
     if judged.interrupted_since(absence.symbol, slot) != OPEN:
         interrupted |= 1 << absence.symbol
     if not interrupted:
-        known = fits(judged, absence, slot.start, slot.end)
+        known = fits(judged, absence, slot)
         if known == IMPOSSIBLE:
             return INT64_MIN
         if known == CERTAIN and slot.end != OPEN:
@@ -346,8 +354,7 @@ def _judge_one(judged: Judged, absence: Absence, slot_id: int, scratch: Scratch)
         outlook = _in_outlook(judged, ended)
         latest = INT64_MIN
         if _has_count(outlook, absence, slot, scratch):
-            end = outlook.end_of(absence.symbol, slot)
-            latest = _possible_until(outlook, absence, slot.start, end)
+            latest = _possible_until(outlook, absence, outlook.endpoints_of(absence.symbol, slot))
         until = max(until, latest)
         certain = (
             certain and latest != INT64_MIN and _is_certain(_as_told(outlook), absence, slot_id)
@@ -371,7 +378,8 @@ def _judge_to_come(judged: Judged, absence: Absence) -> int:
     until = INT64_MIN
     ended = interrupted
     while True:
-        until = max(until, _possible_until(_in_outlook(judged, ended), absence, OPEN, OPEN))
+        to_come = Endpoints(judged, OPEN, OPEN, OPEN, OPEN)
+        until = max(until, _possible_until(_in_outlook(judged, ended), absence, to_come))
         if not ended:
             return until
         ended = (ended - 1) & interrupted
@@ -398,7 +406,10 @@ def _judge_rows(judged: Judged, absence: Absence, scratch: Scratch) -> int:
     """How long some row of the absent symbol may satisfy the group; as of one."""
     by_start = judged.partition.order(absence.symbol, BY_START)
     earliest = _earliest_end(judged, absence)
-    near = box_in(by_start, NO_MATCH, _latest_start(judged, absence), earliest, OPEN, NO_MATCH)
+    last = _latest_start(judged, absence)
+    near = box_in(by_start, NO_MATCH, last, earliest, OPEN, NO_MATCH)
+    if judged.partition.program.is_sequenced:
+        near = box_of_times(by_start, NO_MATCH, last)
     until = INT64_MIN
     slot_id = near.following(NONE)[0]
     while slot_id != NONE:
@@ -474,16 +485,16 @@ def judge(judged: Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -> 
     partition = judged.partition
     program = partition.program
     last = INT64_MAX
-    is_late = False
+    has_expired = False
     for s in range(program.n_symbols):
         if program.absent >> s & 1:
             continue
         if not is_held(partition, s, judged.ids[s], scratch.floor):
             return PRESENT
-        is_late = is_late or program.symbols[s].expiry(judged.slot(s)) < floor
+        has_expired = has_expired or program.symbols[s].expiry(judged.slot(s)) < floor
         last = min(last, _last_report(program.symbols[s], judged.slot(s), program.shortest))
     verdict = ABSENT
-    match.due = INT64_MIN
+    longest = INT64_MIN
     match.waits = 0
     match.goings = 0
     waits_for_one_to_come = False
@@ -494,15 +505,20 @@ def judge(judged: Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -> 
             return PRESENT
         if found == ABSENT or is_to_come < waits_for_one_to_come:
             continue
-        if is_to_come > waits_for_one_to_come or until > match.due:
-            match.due = until
+        if is_to_come > waits_for_one_to_come or until > longest:
+            longest = until
             _wait_for(judged, absence, is_to_come, match)
         waits_for_one_to_come = is_to_come
         verdict = UNDECIDED
-    if not is_late:
-        match.due = min(match.due, plus(last, 1 + judged.closes))
-    elif verdict == ABSENT:
-        return PRESENT
-    elif floor > scratch.floor:
-        partition.awaited().has_late = 1
+    match.due = INT64_MAX if longest == INT64_MAX else plus(judged.now, longest >> 1)
+    match.is_late = 0 if longest == INT64_MAX else longest & 1
+    reported_until = plus(last, 1 + judged.closes)
+    if has_expired:
+        if verdict == ABSENT:
+            return PRESENT
+        if floor > scratch.floor:
+            partition.awaited().has_expired = 1
+    elif reported_until <= match.due:
+        match.due = reported_until
+        match.is_late = 0
     return verdict

@@ -171,10 +171,12 @@ def absence_bounds(
     emit: Emit,
     unit: str | None,
     which: str = "ts",
+    has_equal_times: bool = False,
 ) -> AbsenceBounds:
     """What relations, distances and lengths say of the intervals that NOT speaks of.
 
-    ``which`` is the endpoint that is later than now while nothing is known of an interval.
+    ``which`` is the endpoint that is later than now while nothing is known of an interval. For
+    ``has_equal_times`` see `automata.differences.close`.
 
     >>> import piestream as ps
     >>> q = ps.query(
@@ -198,7 +200,7 @@ def absence_bounds(
     bounds = bounds_of(
         present, all_constraints, within, windows, emit, unit, in_ticks, absent=(absent,)
     )
-    closed = close([*names, absence.symbol], relations, bounds)
+    closed = close([*names, absence.symbol], relations, bounds, has_equal_times)
     if closed is None:  # then it always holds
         return AbsenceBounds(
             (LastEndpoint(which, (names[0], "ts"), 0, True, in_ticks),), Duration(0, in_ticks)
@@ -212,7 +214,7 @@ def absence_bounds(
     without = bounds_of(
         present, all_constraints, NO_WINDOW, (), emit, unit, in_ticks, absent=(absent,)
     )
-    closed = close([*names, absence.symbol], relations, without)
+    closed = close([*names, absence.symbol], relations, without, has_equal_times)
     assert closed is not None
     return AbsenceBounds(tuple(_latest(closed, names, (absence.symbol, which), in_ticks)), kept)
 

@@ -156,9 +156,6 @@ def _report_beside(validation: Validation) -> None:
     if len(draft.streams) > 1 and any(_reads_archives(stream) for stream in draft.streams):
         message = "NOT (…) cannot be combined yet with archives among several streams"
         validation.report(place, message, "write a query over the archive alone")
-    if any(stream.is_sequenced for stream in draft.streams):
-        message = "NOT (…) cannot be combined yet with events of one time"
-        validation.report(place, message, "leave what stands behind the time in ORDER BY out")
     if len(draft.streams) > 1:
         _report_bridged(validation)
 
@@ -211,7 +208,7 @@ def report_endless(
         known_by = draft.streams[specs[symbol].stream].source().known_by
         found = absence_bounds(
             validation.present, specs[symbol], constraints, absence, within, draft.windows,
-            draft.emit, unit, known_by,
+            draft.emit, unit, known_by, draft.is_sequenced,
         )  # fmt: skip
         length = draft.within or draft.windows[0].length
         if not found.latest:

@@ -358,7 +358,7 @@ def _kept(query: Query, of: Callable[[Where, Duration | None], int | None]) -> t
     for absence in query.absences:
         after_ends[absence.symbol] = absence_bounds(
             query.present, query.symbol(absence.symbol), query.constraints, absence, query.within,
-            query.windows, query.emit, unit,
+            query.windows, query.emit, unit, has_equal_times=query.is_sequenced,
         ).kept  # fmt: skip
     for name, duration in after_ends.items():
         length = _FOREVER if duration is None else of(("within",), duration) or 0

@@ -55,7 +55,7 @@ def _nearest(query: Query, absence: Absence) -> Iterator[LastEndpoint]:
     symbol = query.symbol(absence.symbol)
     found = absence_bounds(
         query.present, symbol, query.constraints, absence, query.within, query.windows, query.emit,
-        unit, query.stream_of(absence.symbol).known_by,
+        unit, query.stream_of(absence.symbol).known_by, query.is_sequenced,
     ).latest  # fmt: skip
     by_end = {bound.since: bound for bound in found if bound.since[0] in absence.present}
     for (name, which), bound in by_end.items():

@@ -73,7 +73,7 @@ def _absence(query: Query, symbol: Symbol) -> Iterator[KeepTime]:
             continue
         length = absence_bounds(
             query.present, symbol, query.constraints, absence, query.within, query.windows,
-            query.emit, unit,
+            query.emit, unit, has_equal_times=query.is_sequenced,
         ).kept  # fmt: skip
         assert length is not None
         why = "as its NOT (…) says how long ago it may have ended when a match is reported"

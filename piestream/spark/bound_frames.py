@@ -79,6 +79,10 @@ class BoundFrames(ABC):
     def wire_rows(self, plan: FramePlan, of_time: OfTime, max_tick: int | None = None) -> Any:
         """The rows on their way to the workers."""
 
+    @abstractmethod
+    def latest(self, plan: FramePlan) -> Any:
+        """One row with the largest instant of all rows."""
+
 
 def _zone(frame: Any) -> str:
     return zone_of(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
@@ -135,6 +139,12 @@ class BoundEvents(BoundFrames):
     def wire_rows(self, plan: FramePlan, of_time: OfTime, max_tick: int | None = None) -> Any:
         """The rows on their way to the workers."""
         return self.frame.selectExpr(*plan.encode[0], *of_time(self.time_sql(max_tick)))
+
+    def latest(self, plan: FramePlan) -> Any:
+        """One row with the largest instant of all."""
+        return self.frame.selectExpr(f"{self.time_sql(None)} AS time").selectExpr(
+            "max(time) AS latest"
+        )
 
 
 class BoundInputs(BoundFrames):
@@ -219,13 +229,30 @@ class BoundInputs(BoundFrames):
         worker = InputsPlan(self.query, result, ties, schemas, encoder)
         return FramePlan(worker, tuple(map(tuple, encode)), decode)
 
+    def latest(self, plan: FramePlan) -> Any:
+        """One row with the largest instant of all: ends that are known before they come included."""
+        return self._union(plan, lambda ticks: [f"{ticks} AS time"], with_ends=True).selectExpr(
+            "max(time) AS latest"
+        )
+
     def wire_rows(self, plan: FramePlan, of_time: OfTime, max_tick: int | None = None) -> Any:
         """The rows on their way to the workers: those of all inputs in one frame."""
+        return self._union(plan, of_time, max_tick)
+
+    def _union(
+        self,
+        plan: FramePlan,
+        of_time: OfTime,
+        max_tick: int | None = None,
+        with_ends: bool = False,
+    ) -> Any:
         unit = self.binding.time.nanoseconds_per_tick
         parts = []
         for one, rows, encode in zip(self._inputs, self._rows, plan.encode, strict=True):
             reader = self._readers[one.key]
-            times = [(name, one.types[name]) for name in reader.times]
+            source = reader.source
+            ahead = [source.end] if with_ends and source.known_at_start else []
+            times = [(str(name), one.types[str(name)]) for name in (*ahead, *reader.times)]
             missing = NO_START if reader.source.is_ready_made else NO_EVENT_TIME
             ticks = ticks_sql(times, unit, missing, max_tick)
             parts.append(rows.selectExpr(*encode, *of_time(ticks)))

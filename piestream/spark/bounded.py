@@ -56,8 +56,8 @@ def run_bounded(query: Query, frames: Any, options: SparkBoundedOptions) -> Any:
     else:
         if plan.worker.has_gaps:
             # An open run ends by MAX GAP if any partition has a row that is late enough.
-            latest = bound.wire_rows(plan, of_time).selectExpr("max(time) AS latest")
-            rows = rows.crossJoin(sql_functions(bound.frame).broadcast(latest))
+            latest = sql_functions(bound.frame).broadcast(bound.latest(plan))
+            rows = rows.crossJoin(latest)
         if query.partition_by:
             tasks = int(bound.frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
             rows = rows.repartition(min(options.buckets, tasks), *plan.worker.key_columns)

@@ -151,7 +151,7 @@ class _Drawing:
         """Whether the language takes a NOT beside what has been drawn."""
         has_runs = any(name != self.silent for name in self.symbols)
         is_bridged = any(" BRIDGING " in one for one in definitions)
-        return has_runs and not is_bridged and self.sequence is None
+        return has_runs and not is_bridged
 
     def _other(self, than: str | None) -> str:
         return next(name for name in self.symbols if name != than)

@@ -27,7 +27,7 @@ PRECISE = sum(PRECISE_FORM.values())
 def _partitions(drawn: CombinedScenario) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """What the oracle knows of each partition."""
     query, inputs = drawn.query, drawn.inputs.values()
-    until = max((s.instant(row) for s in inputs for row in s.rows), default=0)
+    until = max((s.last_instant(row) for s in inputs for row in s.rows), default=0)
     told = stream_oracle.Inputs(
         {stream.name: stream.rows for stream in inputs},
         drawn.truth, drawn.clock, drawn.ties, until, 600, drawn.at_end,
@@ -116,9 +116,7 @@ def _check_pairs(drawn: CombinedScenario, found: Diagnosis, partitions: list[Any
                 if ends == [math.inf, math.inf]:
                     both_open += 1
                     continue
-                (relation,) = stream_oracle._holding(
-                    one.start, ends[0], other.start, ends[1], False
-                )
+                (relation,) = oracle.holding(one.start, ends[0], other.start, ends[1], False)
                 of[relation] += 1
         settled = sum(pairs.of.values()) - sum(of.values())
         assert settled + pairs.undecided == both_open, str(drawn)

@@ -252,3 +252,23 @@ def test_runs_of_events_of_one_time_are_bridged_as_in_a_frame(spark: Any, tmp_pa
     numbered = frame_of(spark, frame.with_columns(pl.col("seq").cast(pl.String)))
     with pytest.raises(QueryError, match="as texts, 10 comes before 9"):
         query.run(numbered)
+
+
+def test_ends_that_are_known_before_they_come_count_as_time(spark: Any) -> None:
+    query = parse("""
+        FROM levels ORDER BY t MAX GAP 2
+        WITH shifts FROM began TO ended KNOWN AT START
+        PARTITION BY k
+        DEFINE high AS levels.level > 0, shift AS shifts
+        PATTERN high during; overlapped_by shift
+        WITHIN 40
+        RETURN high.ts, high.te, shift.te
+    """)
+    given = {
+        "levels": pl.DataFrame({"k": [1, 1, 2], "t": [10, 13, 13], "level": [0, 2, 2]}),
+        "shifts": pl.DataFrame({"k": [1, 2], "began": [11, 11], "ended": [16, 30]}),
+    }
+    frames = {name: spark.createDataFrame(frame.to_pandas()) for name, frame in given.items()}
+    found = sorted(tuple(row) for row in query.run(frames).collect())
+    assert found == sorted(query.run(given).rows())
+    assert found == [(1, 15, 13, 15, 16), (2, 15, 13, 15, 30)]
