@@ -511,7 +511,7 @@ def judge(judged: Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -> 
         waits_for_one_to_come = is_to_come
         verdict = UNDECIDED
     match.due = INT64_MAX if longest == INT64_MAX else plus(judged.now, longest >> 1)
-    match.is_late = 0 if longest == INT64_MAX else longest & 1
+    match.is_late = 0 if match.due == INT64_MAX else longest & 1
     reported_until = plus(last, 1 + judged.closes)
     if has_expired:
         if verdict == ABSENT:
