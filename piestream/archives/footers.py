@@ -11,14 +11,20 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
+from time import time_ns
 
 import polars as pl
 
-__all__ = ["Footers", "Identity", "OverwrittenError", "check_identity", "footers", "identity_of"]
+__all__ = [
+    "Footers", "Identity", "OverwrittenError", "check_identity", "footers", "identity_of", "is_settled",
+]  # fmt: skip
 
 #: What tells one file from another that has come in its place: its device, its number there, its size,
-#: and when it was written.
-Identity = tuple[int, int, int, int]
+#: when it was written, and when that was said of it: a copy may keep the time of what it was copied from.
+Identity = tuple[int, int, int, int, int]
+
+#: No file system counts time in longer steps: a file that is younger may be written again, and look the same.
+_LONGEST_STEP = 2_000_000_000
 
 _Folders = tuple[tuple[str, pl.DataType], ...]
 
@@ -33,7 +39,12 @@ class OverwrittenError(FileNotFoundError):
 def identity_of(path: Path) -> Identity:
     """The identity of a file; FileNotFoundError if there is none."""
     found = os.stat(path)
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def is_settled(identity: Identity) -> bool:
+    """Whether a file that is written from now on has another identity."""
+    return abs(time_ns() - max(identity[3:])) > _LONGEST_STEP
 
 
 def check_identity(path: Path, known: Identity) -> None:

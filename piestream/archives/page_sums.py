@@ -41,13 +41,21 @@ def has_sum(pages: Pages, name: str) -> Flags:
 
 
 def added(pages: Pages, chosen: Words, attribute: Attribute) -> pl.Series:
-    """What some pages add to the cells of an attribute that counts, or sums, values of groups of rows."""
-    table = pages.table[chosen]
-    rows, name = table[ROWS], attribute.name
+    """What some pages add to the cells of an attribute that counts, or sums, values of groups of rows.
+
+    NULL where it is not known: no symbol whose values are counted, or summed, holds there.
+    """
+    table, name = pages.table[chosen], attribute.name
     if name == ROW:
-        return rows
-    values = rows - table[MISSING + name]
+        return table[ROWS]
+    is_known = (has_count if attribute.form == COUNTED else has_sum)(pages, name)[chosen]
+    if not is_known.any():
+        return pl.Series([None] * len(chosen), dtype=pl.Int64)
+    values = table[ROWS] - table[MISSING + name]
     if attribute.form == COUNTED:
         return values
-    sums = [whole_sum(words) for words in table[SUM + name].to_list()]
+    sums = [
+        whole_sum(words) if known else None
+        for words, known in zip(table[SUM + name].to_list(), is_known, strict=True)
+    ]
     return pl.Series(sums, dtype=pl.Int64).set(values == 0, None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from piestream.archives.footers import Identity, identity_of
+from piestream.archives.footers import Identity, identity_of, is_settled
 from piestream.archives.pages import FILE, Pages, scanned
 from piestream.archives.statistics import FIRST, HIGHEST, LOWEST, MISSING, ROWS, as_seen
 from piestream.errors import FileError
@@ -33,9 +33,11 @@ def plain_pages(root: Path, paths: Sequence[Path]) -> Pages:
     """The row groups of some files of a directory, with the statistics that PyArrow finds in them.
 
     Without PyArrow nothing is known of a file but its rows, so that it is read as a whole. Of files that
-    are what they were the last time nothing is parsed again.
+    are what they were the last time nothing is parsed again, once they are some seconds old.
     """
-    return _pages_of(root, tuple(paths), tuple(map(identity_of, paths)))
+    identities = tuple(map(identity_of, paths))
+    found = _pages_of if all(map(is_settled, identities)) else _pages_of.__wrapped__
+    return found(root, tuple(paths), identities)
 
 
 @lru_cache(maxsize=4)

@@ -204,9 +204,9 @@ class QuietPages:
         for key in self.binding.query.partition_by:
             if LOWEST + key not in pages.table.columns:
                 return self.nothing
-            low = pages.table[LOWEST + key]
+            low, is_one = pages.table[LOWEST + key], self._has_one_key(key)
             found[1:] &= (low == low.shift()).fill_null(False).to_numpy()[1:]
-            found[1:] &= self._has_one_key(key)[:-1]  # else its last row may be of another one
+            found[1:] &= is_one[:-1] & is_one[1:]  # else they may have no partition in common
         return found
 
     def _same_as_before(self) -> Flags:

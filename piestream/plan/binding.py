@@ -190,6 +190,8 @@ def bind(
             f"rows of one kind are not enough for this query: it reads {listed}",
             "give run or a session the rows of each by its name",
         )
+    # rows of row patterns are matched one by one
+    is_grouped = is_grouped and query.rows is None
     columns = InputColumns(query, dict(schema), is_grouped=is_grouped)
     errors = Errors()
     time = errors.attempt(columns.time)

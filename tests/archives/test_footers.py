@@ -6,13 +6,14 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.archives import costs, pages, plain, store
+from piestream.archives import costs, footers, pages, plain, store
 from piestream.archives.footers import Footers, OverwrittenError
 
 _QUERY = ps.query("FROM s ORDER BY ts DEFINE a AS x > 6 PATTERN a WITHIN 9")
@@ -85,6 +86,7 @@ def test_what_files_say_of_their_pages_is_parsed_once_however_often_they_are_ope
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(costs, "LEAST_ROWS", 0)
+    monkeypatch.setattr(footers, "_LONGEST_STEP", -1)  # as if the files were old
     ps.archive(tmp_path / "own", time="ts", page_rows=10).append(_rows(7.0))
     (tmp_path / "plain").mkdir()
     _overwrite(tmp_path / "plain" / "rows.parquet", _rows(7.0))
@@ -108,6 +110,29 @@ def test_what_files_say_of_their_pages_is_parsed_once_however_often_they_are_ope
     _overwrite(tmp_path / "plain" / "rows.parquet", _rows(1.0))
     assert len(_QUERY.run(ps.archive(tmp_path / "plain"))) == 0
     assert len(parsed) == 3
+
+
+def test_a_file_that_is_written_twice_in_one_step_of_the_clock_is_looked_at_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.parquet"
+    _rows(7.0).write_parquet(path)
+    known = footers.identity_of(path)
+    monkeypatch.setattr(plain, "identity_of", lambda _: known)
+    assert plain.plain_pages(tmp_path, [path]) is not plain.plain_pages(tmp_path, [path])
+    monkeypatch.setattr(footers, "_LONGEST_STEP", -1)
+    assert plain.plain_pages(tmp_path, [path]) is plain.plain_pages(tmp_path, [path])
+
+
+def test_a_file_in_place_of_another_is_noticed_though_its_time_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(b"old")
+    before = path.stat()
+    known = footers.identity_of(path)
+    sleep(0.02)  # a step of the clock
+    path.write_bytes(b"new")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert footers.identity_of(path) != known
 
 
 def test_the_footers_that_were_used_last_are_kept(tmp_path: Path) -> None:

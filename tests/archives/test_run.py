@@ -374,6 +374,61 @@ def test_an_interval_begins_on_its_page_though_another_partition_has_the_row_bef
     assert_same(query.run(lake), query.run(rows))
 
 
+def test_an_interval_goes_on_in_a_later_file_though_other_partitions_lie_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "MOST_COST", 1e9)
+    partitions = [(1, 5)] * 12 + [(1, 7)] * 2 + [(2, 5)] * 2 + [(1, 5)] * 2
+    rows = pl.DataFrame(
+        {
+            "ts": [*range(12), 10, 11, 10, 11, 20, 21],
+            "car": [car for car, _ in partitions],
+            "lane": [lane for _, lane in partitions],
+            "fast": [False] * 2 + [True] * 14 + [False] * 2,
+            "heat": range(18),
+        }
+    )
+    lake = ps.archive(tmp_path / "lake", time="ts", key=["car", "lane"], page_rows=4)
+    lake.append(rows[:16])  # the lowest keys of its last page are of no partition there
+    lake.append(rows[16:])
+    query = ps.query(
+        "FROM s PARTITION BY car, lane ORDER BY ts DEFINE f AS fast, a AS NOT fast "
+        "PATTERN f meets a WITHIN 90 RETURN LAST(f.heat) AS l"
+    )
+    assert query.run(rows)["l"].to_list() == [11]
+    assert_same(query.run(lake), query.run(rows))
+
+
+@pytest.mark.parametrize("column", ["flag", "far"], ids=["none is kept", "beyond 64 bits"])
+def test_pages_without_the_symbol_need_no_sum(
+    tmp_path: Path, column: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "MOST_COST", 1e9)
+    rows = pl.DataFrame({"ts": range(24), "fast": [6 <= ts < 14 for ts in range(24)]}).with_columns(
+        flag=pl.col("ts") % 3 > 0,
+        far=pl.when(pl.col("fast")).then(1).otherwise(2**62),
+    )
+    lake = lake_of(tmp_path, rows, None, page_rows=4)
+    query = ps.query(
+        "FROM s ORDER BY ts DEFINE f AS fast, a AS NOT fast PATTERN f meets a WITHIN 90 "
+        f"RETURN SUM(f.{column}) AS total, AVG(f.{column}) AS mean"
+    )
+    assert_same(query.run(lake), query.run(rows))
+
+
+def test_a_row_pattern_measures_what_is_calculated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "MOST_COST", 1e9)
+    rows = pl.DataFrame({"ts": range(24), "fast": [ts % 8 < 3 for ts in range(24)]})
+    lake = lake_of(tmp_path, rows, None, page_rows=4)
+    query = ps.query(
+        "FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES SUM(A.ts * 2) AS total, COUNT(A.ts + 1) AS n "
+        "PATTERN (A+) WITHIN 9 DEFINE A AS fast)"
+    )
+    assert_same(query.run(lake), query.run(rows))
+
+
 @pytest.mark.parametrize("ties", ["first", "last"])
 @pytest.mark.parametrize(
     ("times", "begin"), [([3, 4, 5, 6], 4), ([4, 5, 5, 6], 3)], ids=["two pages", "one page"]
