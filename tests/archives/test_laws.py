@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -221,14 +222,15 @@ def _calm(rng: Random) -> pl.DataFrame:
     return pl.DataFrame(rows, {**types, "x": pl.Int16, "y": pl.Int64}, orient="row")
 
 
-def _calm_query(rng: Random) -> ps.Query:
+def _calm_query(rng: Random, keys: Sequence[str]) -> ps.Query:
     """A query whose symbols go on over many rows, with aggregates of them."""
     symbols = ["on AS on", "NOT on AS off", "hit AS hit"]
     made = [symbol.split(" AS ") for symbol in rng.sample(symbols, 2)]
     (a, _), (b, _) = ((name, predicate) for predicate, name in made)
     functions = rng.choices(["COUNT", "SUM", "AVG", "LAST", "MIN", "MAX", "FIRST"], k=3)
     values = [
-        f"{f}({rng.choice([a, b])}.{rng.choice('xy')}) AS r{n}" for n, f in enumerate(functions)
+        f"{f}({rng.choice([a, b])}.{rng.choice(['x', 'y', 'on'])}) AS r{n}"
+        for n, f in enumerate(functions)
     ]
     values += [f"COUNT({a}) AS n"] * rng.randint(0, 1)
     where = rng.choice(["", f"WHERE COUNT({b}) > 2 AND SUM({a}.x) IS NOT NULL"])
@@ -236,7 +238,7 @@ def _calm_query(rng: Random) -> ps.Query:
     emit = rng.choice(["", "EMIT ON COMPLETION", "EMIT ON BOTH"])
     define = ", ".join(f"{name} AS {predicate}" for predicate, name in made)
     return ps.query(
-        f"FROM s PARTITION BY car ORDER BY ts DEFINE {define} PATTERN {a} {pattern} {b} "
+        f"FROM s PARTITION BY {', '.join(keys)} ORDER BY ts DEFINE {define} PATTERN {a} {pattern} {b} "
         f"WITHIN {rng.choice([5, 20, 200])} {where} {emit} RETURN {', '.join(values)}"
     )
 
@@ -245,9 +247,13 @@ def test_what_statistics_tell_of_pages_is_what_their_rows_give() -> None:
     undecoded = 0
     for seed in _SEEDS:
         rng = Random(f"calm {seed}")
-        rows, query = _calm(rng), _calm_query(rng)
+        rows, keys = _calm(rng), ["car"]
+        if rng.random() < 0.4:
+            lane = [rng.random() < 0.3 for _ in range(len(rows))]
+            rows, keys = rows.with_columns(lane=pl.Series(lane)), ["car", "lane"]
+        query = _calm_query(rng, keys)
         expected = query.run(rows)
-        key = "car" if rows["car"].n_unique() > 1 or rng.random() < 0.5 else None
+        key = keys if rows["car"].n_unique() > 1 or rng.random() < 0.5 else None
         with tempfile.TemporaryDirectory() as folder:
             lake = ps.archive(
                 folder,
