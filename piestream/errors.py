@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+from warnings import warn
+
+#: Modules whose calls stand between a line of a user and what warns of it.
+_BETWEEN = ("piestream", "contextlib", "functools")
+
 
 class StreamError(ValueError):
     """Something is wrong with the rows of a stream. Its kinds say what.
@@ -130,3 +137,13 @@ class ResultWarning(UserWarning):
     >>> print(caught[0].message)
     stopped at limit=2: there are more rows
     """
+
+
+def warn_of_result(text: str) -> None:
+    """A `ResultWarning` that shows the line from which this package was called."""
+    frame: FrameType | None = sys._getframe()
+    level = 0
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in _BETWEEN:
+        frame = frame.f_back
+        level += 1
+    warn(text, ResultWarning, stacklevel=level + 1)

@@ -748,7 +748,8 @@ class _Partition:
         if span.end is not None:
             return group.has_count(self._so_far(group.name, one.start, now)[1], False)
         so_far = sum(moment.row is not None for moment in self.moments[one.start : now + 1])
-        return group.has_count(so_far, True)
+        goes_on = self._interrupted(group.name, now) is not None  # at one event more
+        return group.has_count(so_far + goes_on, True)
 
     def _spans(self, name: str, one: Interval, now: int) -> list[absent.Span]:
         """An interval as far as it is known; of one that is interrupted, all that it may be."""

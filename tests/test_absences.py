@@ -238,6 +238,22 @@ def test_a_wait_that_may_be_short_is_not_warned_of(absence: str) -> None:
     assert list(wait_texts(ps.query(DOUBLE.replace("LATE", absence)))) == []
 
 
+@pytest.mark.parametrize(("gap", "decided"), [(" MAX GAP 3", 5), ("", 10)])
+def test_what_can_only_go_on_with_too_many_events_is_decided_at_once(
+    gap: str, decided: int
+) -> None:
+    query = ps.query(
+        f"FROM s ORDER BY ts{gap} DEFINE b AS b, c AS c AT MOST 2 EVENTS BRIDGING 20 "
+        "PATTERN b AND NOT (c contains b) WITHIN 99 RETURN b.ts"
+    )
+    rows = [(1, False, True), (2, True, True), (10, False, False), (12, False, False)]
+    events = pl.DataFrame(rows, schema=["ts", "b", "c"], orient="row")
+    assert query.run(events).rows() == [(decided, 2)]
+    session = query.open()
+    found = [session.push(event).rows() for event in events.iter_slices(1)]
+    assert found == [[], [], [(decided, 2)], []]
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_cases_are_reported_neither_too_early_nor_too_late(way: str) -> None:
     cases = rows = 0

@@ -81,6 +81,48 @@ def test_rows_of_intervals_and_matches_of_a_query_are_of_a_match() -> None:
     assert query.run(events).rows() == [(29, 22, 24)]
 
 
+FALLS = ps.query(
+    "FROM prices ORDER BY ts WITH news ORDER BY ts WITH (FROM prices MATCH_RECOGNIZE (ORDER BY ts "
+    "MEASURES LAST(d.p) AS low PATTERN (u d{1,5}) DEFINE d AS d.p < PREV(d.p))) AS falls "
+    "DEFINE fall AS falls, during AS news.flag, later AS news.flag "
+    "PATTERN fall AND NOT (during intersects fall) AND NOT (later after fall AND later.ts - fall.te <= 4) "
+    "WITHIN 99 RETURN fall.ts, fall.te"
+)
+
+
+@pytest.mark.parametrize(
+    ("at", "wanted"),
+    [
+        (2, [(17, 9, 13)]),  # in the first one
+        (7, [(11, 1, 7), (17, 9, 13)]),  # where that ends
+        (8, [(17, 9, 13)]),  # soon after it, and before the second one
+        (9, []),  # soon after the first one, and in the second one
+        (12, [(11, 1, 7)]),
+        (17, [(11, 1, 7)]),
+        (18, [(11, 1, 7), (17, 9, 13)]),
+    ],
+)
+def test_matches_of_a_row_pattern_are_given_if_something_is_absent(
+    at: int, wanted: list[tuple[int, ...]]
+) -> None:
+    times = [1, 3, 5, 7, 9, 11, 13, 15, 30]
+    prices = pl.DataFrame({"ts": times, "p": [5, 4, 3, 6, 7, 5, 8, 9, 9]})
+    shown = [0, at, at + 1, 40]
+    news = pl.DataFrame({"ts": shown, "flag": [time == at for time in shown]})
+    frames = {"prices": prices, "news": news}
+    assert FALLS.run(frames).rows() == wanted
+    schema = {name: frame.schema for name, frame in frames.items()}
+    for length in (1, 5, 20):
+        session = FALLS.open(schema=schema, lateness=length - 1)
+        found = []
+        for since in range(0, 41, length):
+            for name, frame in frames.items():
+                piece = frame.filter(pl.col("ts").is_between(since, since + length - 1))
+                found += session.push(piece, stream=name).rows()
+            session = FALLS.open(state=session.snapshot(), lateness=length - 1)
+        assert found == wanted
+
+
 def test_a_row_that_is_known_at_its_start_may_be_absent() -> None:
     query = ps.query(
         "FROM jobs FROM began TO ended KNOWN AT START "

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from warnings import warn
 
 import polars as pl
 
 from piestream.compiled.constants import INT64_MAX
-from piestream.errors import ResultWarning
+from piestream.errors import warn_of_result
 from piestream.expressions.durations import DurationLike, as_duration
 from piestream.language.model import Query
 from piestream.plan.binding import Binding, bind
@@ -32,17 +31,17 @@ def _bound(
         from piestream.plan.row_ways import warn_of_doubling
 
         warn_of_doubling(query)
-    warn_of_waits(query, stacklevel=7)
+    warn_of_waits(query)
     return binding
 
 
-def warn_of_waits(query: Query, stacklevel: int) -> None:
+def warn_of_waits(query: Query) -> None:
     """Warn of a NOT of which a query's windows are over before it can be known that it holds."""
     if query.absences:
         from piestream.language.absence_waits import wait_texts
 
         for _, text in wait_texts(query):
-            warn(text, ResultWarning, stacklevel=stacklevel)
+            warn_of_result(text)
 
 
 def lateness_ticks(binding: Binding, lateness: DurationLike) -> int:

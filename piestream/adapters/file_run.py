@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from warnings import warn
 
 import polars as pl
 
@@ -14,7 +13,7 @@ from piestream.adapters.binding import bound, lateness_ticks
 from piestream.adapters.files import Source, open_source
 from piestream.adapters.limits import Limit
 from piestream.engine.combined import open_stream
-from piestream.errors import OrderError, ResultWarning, TimeError
+from piestream.errors import OrderError, TimeError, warn_of_result
 from piestream.expressions.diagnostics import Diagnostic, QueryError
 from piestream.language.model import Query
 from piestream.language.options import FileOptions
@@ -137,11 +136,7 @@ def run_files(query: Query, options: FileOptions) -> pl.DataFrame:
             run = FileRun(query, source, bounded, sort=sort)
             results = [result for result in run.results() if len(result)]
         if run.limit.cut:
-            warn(
-                f"stopped at limit={options.limit}: there are more rows",
-                ResultWarning,
-                stacklevel=5,
-            )
+            warn_of_result(f"stopped at limit={options.limit}: there are more rows")
         return pl.concat([pl.DataFrame(schema=run.binding.result_schema), *results])
 
     try:

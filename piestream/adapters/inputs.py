@@ -36,7 +36,7 @@ class InputBinding:
         self.given = {key: dict(schema) for key, schema in schemas.items()}
         self.types = unified(query, schemas)
         self.binding: Binding = bind_combined(query, self.types)
-        warn_of_waits(query, stacklevel=8)
+        warn_of_waits(query)
 
     def converted(self, key: str, frame: pl.DataFrame) -> pl.DataFrame:
         """Rows of one input with the types that all inputs have in common."""

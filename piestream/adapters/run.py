@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
-from warnings import warn
 
 import polars as pl
 
@@ -19,7 +18,7 @@ from piestream.adapters.limits import Limit
 from piestream.adapters.read_columns import lazily_read
 from piestream.engine.combined import CombinedStream, open_stream
 from piestream.engine.stream import Stream
-from piestream.errors import ResultWarning
+from piestream.errors import warn_of_result
 from piestream.expressions.columns import columns_named
 from piestream.language.model import Query
 from piestream.language.options import FileOptions, RunOptions
@@ -65,7 +64,7 @@ def inputs_result(
     pieces = (stream.process_inputs(converted) for _ in range(1))
     results = list(limit.of(chain(pieces, stream.last_portions())))
     if limit.cut:
-        warn(f"stopped at limit={limit.rows}: there are more rows", ResultWarning, stacklevel=5)
+        warn_of_result(f"stopped at limit={limit.rows}: there are more rows")
     return pl.concat([stream.no_results, *results])
 
 
@@ -106,7 +105,7 @@ def _matches(query: Query, frame: pl.DataFrame | pl.LazyFrame, options: RunOptio
     pieces = _in_pieces(stream, needed) if cut else stream.portions(stream.project(needed))
     results = list(limit.of(chain(pieces, stream.last_portions())))
     if limit.cut:
-        warn(f"stopped at limit={limit.rows}: there are more rows", ResultWarning, stacklevel=5)
+        warn_of_result(f"stopped at limit={limit.rows}: there are more rows")
     return pl.concat([stream.no_results, *results])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
-from warnings import warn
 
 import polars as pl
 
@@ -24,7 +23,7 @@ from piestream.archives.live_run import RegionRun, reads_regions, region_run
 from piestream.archives.live_sources import Sources
 from piestream.archives.live_stream import LiveStream
 from piestream.engine.combined import CombinedStream
-from piestream.errors import ArchiveError, ResultWarning, SchemaError
+from piestream.errors import ArchiveError, SchemaError, warn_of_result
 from piestream.expressions.columns import column_named, columns_named
 from piestream.expressions.diagnostics import did_you_mean
 from piestream.language.model import Query
@@ -202,7 +201,7 @@ def _by_regions(
     limit = Limit(options.limit)
     limited = pl.concat(limit.of(iter([result])))
     if limit.cut:
-        warn(f"stopped at limit={limit.rows}: there are more rows", ResultWarning, stacklevel=5)
+        warn_of_result(f"stopped at limit={limit.rows}: there are more rows")
     return limited
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
-from warnings import warn
 
 import numpy as np
 import polars as pl
@@ -21,7 +20,7 @@ from piestream.archives.planning import ArchivePlan
 from piestream.archives.selection import Selection, TooFarError
 from piestream.archives.source import ArchiveSource, directory_archive
 from piestream.engine.statistics import Statistics
-from piestream.errors import OrderError, ResultWarning, TieError
+from piestream.errors import OrderError, TieError, warn_of_result
 from piestream.language.model import Query
 from piestream.language.options import FileOptions, RunOptions
 from piestream.language.parts import Emit
@@ -189,5 +188,5 @@ def _collected(
     work = ArchiveRun(plan.query, source, options, sort=sort, plan=plan)
     found = pl.concat([pl.DataFrame(schema=work.binding.result_schema), *work.results()])
     if work.limit.cut:
-        warn(f"stopped at limit={options.limit}: there are more rows", ResultWarning, stacklevel=6)
+        warn_of_result(f"stopped at limit={options.limit}: there are more rows")
     return found

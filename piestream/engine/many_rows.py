@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from threading import Lock
 from typing import Any
-from warnings import warn
 
 from piestream.copies import copied_but
-from piestream.errors import ResultWarning
+from piestream.errors import warn_of_result
 from piestream.language.model import Query
 from piestream.language.printer import constraint_text
 from piestream.plan.join_order import Estimate
@@ -56,7 +55,7 @@ class RowCount:
             self._warn_at = 1 << 63
         if self.warns:
             text = f"more than {MANY_ROWS:,} rows so far: {self.advice}"
-            warn(text, ResultWarning, stacklevel=2)
+            warn_of_result(text)
 
     @property
     def advice(self) -> str:

@@ -110,10 +110,11 @@ def enqueue_interrupted(partition: Partition, scratch: Scratch, symbols: int, ti
 
 
 @kernel
-def pass_most_events(partition: Partition, scratch: Scratch, lasts: int, event: int) -> None:
+def pass_most_events(partition: Partition, scratch: Scratch, lasts: int, holds: int) -> None:
     """Note which open intervals have more events than they may since this event, and when the next will.
 
-    That is asked of those that are absent, as a match may wait for them.
+    That is asked of those that are absent, as a match may wait for them. One that is interrupted has at
+    least one more if it goes on.
     """
     program = partition.program
     rest = lasts & program.exceeds
@@ -129,10 +130,13 @@ def pass_most_events(partition: Partition, scratch: Scratch, lasts: int, event: 
                 partition.due_event = 0  # see `counters.first_row_of_due_count`
             elif partition[counter.before] <= too_many:
                 scratch.exceeded |= 1 << s
-        elif event < too_many:
-            partition.due_event = min(partition.due_event, too_many)
-        elif event == too_many:
-            scratch.exceeded |= 1 << s
+        else:
+            is_interrupted = 1 - (holds >> s & 1)
+            too_many -= is_interrupted
+            if scratch.events <= too_many:
+                partition.due_event = min(partition.due_event, too_many)
+            elif scratch.events <= too_many + 1 + is_interrupted:
+                scratch.exceeded |= 1 << s
 
 
 @kernel

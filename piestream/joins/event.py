@@ -153,7 +153,7 @@ def apply_event(
     latest = event - 1 if scratch.closing else event  # the end of the input is no event
     rest = kept & ~partition.valid | reach_lengths(partition, holds, time, latest)
     if program.exceeds and not scratch.closing:
-        pass_most_events(partition, scratch, mask, event)
+        pass_most_events(partition, scratch, mask, holds)
     if program.n_present == 1:
         rest |= started & partition.valid
     while rest:

@@ -323,6 +323,7 @@ def _has_count(judged: Judged, absence: Absence, slot: Slot, scratch: Scratch) -
     events = scratch.events
     if symbol.counter != NONE:
         events = partition[partition.program.counters[symbol.counter].up_to]
+    events += is_interrupted  # it goes on at one more
     at_most = symbol.at_most_events
     return at_most == NONE or events - slot[symbol.first_event] <= at_most
 
@@ -510,7 +511,7 @@ def judge(judged: Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -> 
         waits_for_one_to_come = is_to_come
         verdict = UNDECIDED
     match.due = INT64_MAX if longest == INT64_MAX else plus(judged.now, longest >> 1)
-    match.is_late = 0 if longest == INT64_MAX else longest & 1
+    match.is_late = 0 if match.due == INT64_MAX else longest & 1
     reported_until = plus(last, 1 + judged.closes)
     if has_expired:
         if verdict == ABSENT:

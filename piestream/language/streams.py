@@ -155,9 +155,12 @@ def read_stream(
 
 def _alias(cursor: Cursor, stream: StreamDraft) -> None:
     """``AS t``, or ``t`` alone, if it comes next."""
-    cursor.take_word("AS")
+    is_announced = cursor.take_word("AS")
     token = cursor.peek()
     if token.kind not in (Kind.WORD, Kind.QUOTED) or token.upper in ("FROM", "MATCH_RECOGNIZE"):
+        if is_announced:
+            instead = "write AS i" + ", or leave AS out" * (stream.name is not None)
+            cursor.report(token, "a name is missing after AS", instead)
         return
     alias = cursor.take_name("another name for the stream")
     if alias is not None and stream.name is None:

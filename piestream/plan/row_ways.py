@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from warnings import warn
 
-from piestream.errors import ResultWarning
+from piestream.errors import warn_of_result
 from piestream.language.model import Query
 from piestream.language.row_measures import item_text
 from piestream.language.row_patterns import RowCondition, RowItem, RowPattern
@@ -49,7 +48,7 @@ def warn_of_doubling(query: Query) -> None:
     """Warn of a row pattern in which the ways to match may double without a bound."""
     text = doubling_text(query)
     if text is not None:
-        warn(text, ResultWarning, stacklevel=6)
+        warn_of_result(text)
 
 
 def _is_own(rows: RowPattern, condition: RowCondition, item: RowItem) -> bool:
