@@ -24,7 +24,11 @@ from tests.stream_scenario import (
     silence_scenario,
 )
 
-_SEEDS = range(int(os.environ.get("PIESTREAM_ARCHIVE_LAWS", "40")))
+_SEEDS = int(os.environ.get("PIESTREAM_ARCHIVE_LAWS", "40"))
+#: So many at most, until every kind of stream has been read in part.
+_MOST_SEEDS = 10 * _SEEDS
+#: Reads an archive of intervals in part, which few do; tried first.
+_OF_INTERVALS = 87
 _KINDS = ("events", "events", "events", "rows", "rows", "identified", "known", "query")
 
 
@@ -78,7 +82,9 @@ def test_the_rows_are_those_of_all_inputs_as_frames(monkeypatch: pytest.MonkeyPa
         return looked[-1]
 
     monkeypatch.setattr(several, "rows_of_rarest", looking)
-    for seed in _SEEDS:
+    for tried, seed in enumerate([_OF_INTERVALS, *range(_MOST_SEEDS)]):
+        if tried >= _SEEDS and of_intervals and inside and silent and absent and of_the_past:
+            break
         rng = Random(f"archives {seed}")
         draw = (combined_scenario, combined_scenario, silence_scenario, absent_scenario)[seed % 4]
         drawn = draw(seed, _KINDS)
@@ -117,10 +123,6 @@ def test_the_rows_are_those_of_all_inputs_as_frames(monkeypatch: pytest.MonkeyPa
             found = query.run(given, ties=drawn.ties)
         assert found.schema == expected.schema
         assert sorted(map(repr, found.rows())) == sorted(map(repr, expected.rows())), f"{drawn}"
-    assert less > len(_SEEDS) // 8
-    assert of_intervals > 0
-    assert inside > 0
-    assert silent > 0
-    assert absent > 0
-    assert of_the_past > 0
+    assert less > tried // 8
+    assert tried < _MOST_SEEDS  # else something is never read in part
     assert any(rows is not None and rows.keys is not None for rows in looked)
