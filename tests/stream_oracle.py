@@ -377,6 +377,13 @@ class _Partition:
             return time < self.inputs.until or any(time < math.floor(t) for t in here)
         return time < self.inputs.until or any(time <= t for t in here)
 
+    def _may_be_joined(self, now: Time) -> bool:
+        """Whether others of the time of an instant may still come, where several events have one time.
+
+        Not behind the deadline of a silence, which is known to have passed.
+        """
+        return self.is_sequenced and now in self.coming and now < math.floor(now) + _OVER
+
     def _deadlines(self) -> set[Time]:
         """When it is known that runs do not go on."""
         return {
@@ -504,7 +511,7 @@ class _Partition:
             high = min((p for p in points if p > low), default=low + 3)
             step = Fraction(high - low, 3)
             found += [low + step, low + 2 * step]
-        if self.is_sequenced and now in self.coming:  # others of that time may come
+        if self._may_be_joined(now):
             found += [now + _PLACE / 4, now + _PLACE / 2]
         if timed:  # a difference is least and greatest if an end comes soon, or late
             found += [now + Fraction(1, 16), now + Fraction(1, 8), now + 10**18, now + 10**19]
@@ -610,7 +617,7 @@ class _Partition:
         found: Time | None = None
         sequenced = None
         if self.is_sequenced:
-            sequenced = absent.Sequenced(now not in self.coming, Fraction(now))
+            sequenced = absent.Sequenced(not self._may_be_joined(now), Fraction(now))
         for group in self.groups:
             apart = [name for name in bound if self._are_runs_of_one(group.name, name)]
             present = {n: self._span(bound[n], now) for n in {*group.relations, *apart}}
@@ -654,8 +661,9 @@ class _Partition:
         last = max((time for time in self.events[stream] if time <= now), default=None)
         if last is None or now in self.shown:
             return
-        if now < last + longest or self.inputs.until <= last + longest:
-            yield absent.Span(last, None)
+        deadline = math.floor(last) + longest
+        if now < deadline + _OVER * self.is_sequenced or self.inputs.until <= deadline:
+            yield absent.Span(math.floor(last), None, places=(last, None))
 
     def _are_runs_of_one(self, x: str, y: str) -> bool:
         """Whether two symbols have runs of one predicate, of which no two touch."""

@@ -750,14 +750,54 @@ def sequenced_scenario(seed: int, kinds: tuple[str, ...]) -> CombinedScenario:
             return drawn.having(name=f"sequenced_scenario({seed}, {kinds})")
 
 
-def in_sequence(drawn: CombinedScenario, rng: Random) -> CombinedScenario:
-    """A scenario with coarser times, so that many events of its streams have one, and a column orders them."""
-    beat = drawn.clock.beats(1)
-    coarse = beat * rng.choice((2, 3, 5))
+@lru_cache(maxsize=1024)
+def silence_in_sequence(
+    seed: int, kinds: tuple[str, ...], is_absent: bool = False
+) -> CombinedScenario:
+    """The scenario of a seed with silences, in which many events have one time.
+
+    Symbols that may not be there are among them, or some of them are silences where that ``is_absent``.
+    """
+    rng = Random(f"{seed} {kinds} {is_absent} silent in sequence")
+    while True:
+        base = randoms.random_scenario(rng, absences=0.9 if is_absent else 0.1)
+        if base.clock.kind == "ns" or (is_absent and not base.absences):
+            continue
+        try:
+            drawn = _with_silences(rng, base, kinds, is_absent)
+            if drawn is None:
+                continue
+            if is_absent and not _has_absent_silence(drawn):
+                continue
+            drawn = in_sequence(drawn, rng, rng.choice(((1, 1, 2), (1, 1, 1, 3, 5), (1, 2, 3, 4))))
+            found = len(drawn.expected())
+        except (stream_oracle.TooManyMatchesError, QueryError):
+            continue
+        if found <= 400 and (found or rng.random() < 0.1):
+            return drawn.having(name=f"silence_in_sequence({seed}, {kinds}, {is_absent})")
+
+
+def _has_absent_silence(drawn: CombinedScenario) -> bool:
+    """Whether a symbol that may not be there is a silence."""
+    absent = {name for name, _ in drawn.absences}
+    return any(d.name in absent and d.silence is not None for _, d in drawn.definitions)
+
+
+def in_sequence(
+    drawn: CombinedScenario,
+    rng: Random,
+    steps: tuple[int, ...] = (1,),
+    time: _Coarser | None = None,
+) -> CombinedScenario:
+    """A scenario with coarser times, so that many events of its streams have one, and a column orders them.
+
+    From one of these times to the next there are so many beats.
+    """
+    time = time or _Coarser(drawn, steps, rng)
     numbers = [number for number, one in enumerate(drawn.streams) if one.kind == "events"]
     must_be = rng.choice(numbers) if numbers else None
     streams = tuple(
-        _in_sequence(stream, number == must_be, coarse, drawn, rng)
+        _in_sequence(stream, number == must_be, time, drawn, rng)
         for number, stream in enumerate(drawn.streams)
     )
     return drawn.having(
@@ -767,25 +807,43 @@ def in_sequence(drawn: CombinedScenario, rng: Random) -> CombinedScenario:
     )
 
 
+class _Coarser:
+    """Coarser times, of which each is some beats behind the one before."""
+
+    def __init__(self, drawn: CombinedScenario, steps: tuple[int, ...], rng: Random) -> None:
+        beat = drawn.clock.beats(1)
+        self.coarse = beat * rng.choice((2, 3, 5))
+        inputs = drawn.inputs.values()
+        times = {row[name] for one in inputs for row in one.rows for name in one.times}
+        numbers = sorted({time // self.coarse for time in times if time is not None})
+        self.beats: dict[int, int] = {}
+        for last, number in zip([None, *numbers], numbers, strict=False):
+            steps_of = range(0 if last is None else number - last)
+            before = number if last is None else self.beats[last] // beat
+            self.beats[number] = beat * (before + sum(rng.choice(steps) for _ in steps_of))
+
+    def __call__(self, time: int) -> int:
+        return self.beats[time // self.coarse]
+
+
 def _in_sequence(
-    stream: StreamSpec, must_be: bool, coarse: int, drawn: CombinedScenario, rng: Random
+    stream: StreamSpec, must_be: bool, time: _Coarser, drawn: CombinedScenario, rng: Random
 ) -> StreamSpec:
     """A stream in coarser time; of events, most are in one order."""
-    beat = drawn.clock.beats(1)
     if isinstance(stream.query, CombinedScenario):
-        return replace(stream, query=in_sequence(stream.query, rng))
+        return replace(stream, query=in_sequence(stream.query, rng, time=time))
     if stream.kind != "events":
-        spans = ((row, row["began"] // coarse, row["ended"]) for row in stream.rows)
+        spans = ((row, time(row["began"]), row["ended"]) for row in stream.rows)
         found = (
-            {**row, "began": start * beat, "ended": None if end is None else end // coarse * beat}
+            {**row, "began": start, "ended": None if end is None else time(end)}
             for row, start, end in spans
-            if end is None or end // coarse > start
+            if end is None or time(end) > start
         )
         return replace(stream, rows=tuple(found))
     is_sequenced = must_be or rng.random() < 0.7
     rows: dict[object, dict[str, Any]] = {}
     for row in stream.rows:
-        shown = {**row, "ts": row["ts"] // coarse * beat}
+        shown = {**row, "ts": time(row["ts"])}
         if is_sequenced:
             shown["seq"] = row["ts"]
         key = (*(row[name] for name in drawn.keys), row["ts"] if is_sequenced else shown["ts"])

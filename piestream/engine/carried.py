@@ -28,10 +28,15 @@ class CarriedState:
     bits: NDArray[np.bool_]  # a row for each predicate
     values: dict[int, pl.Series]  # of attributes that are carried on
     past: PastValues  # what predicates read of earlier events
+    #: The numbers of their instants, where silences of the stream start at these.
+    last_instants: Words | None = None
 
     @classmethod
     def none(cls, binding: Binding, union: CombinedProjection, number: int) -> CarriedState:
         """That of one stream before its first event."""
+        silences = [part.source.silence for part in binding.parts]
+        may_be_silent = any(one is not None and one.of == number for one in silences)
+        is_numbered = may_be_silent and binding.query.is_sequenced
         part = binding.parts[number]
         carried = {
             n: pl.Series(dtype=union.schema[union.attribute_column(n)])
@@ -43,6 +48,7 @@ class CarriedState:
             np.zeros((len(part.predicates), 0), np.bool_),
             carried,
             PastValues(part.binding.past),
+            np.zeros(0, np.int64) if is_numbered else None,
         )
 
     def make_room(self, count: int) -> None:
@@ -51,8 +57,11 @@ class CarriedState:
         if missing > 0:
             missing = max(missing, len(self.last_times))  # each is moved a few times only
             self.last_times = np.concatenate([self.last_times, np.full(missing, INT64_MIN)])
-            more = np.zeros((len(self.bits), missing), np.bool_)
-            self.bits = np.concatenate([self.bits, more], axis=1)
+            if self.last_instants is not None:
+                more = np.full(missing, INT64_MIN)
+                self.last_instants = np.concatenate([self.last_instants, more])
+            no_bits = np.zeros((len(self.bits), missing), np.bool_)
+            self.bits = np.concatenate([self.bits, no_bits], axis=1)
             for number, values in self.values.items():
                 self.values[number] = pl.concat([values, nulls(values.dtype, missing)])
         self.past.make_room(count)
@@ -61,6 +70,8 @@ class CarriedState:
         """The state of these partitions, as columns."""
         at = np.array(partitions, np.int64)
         columns = [pl.Series("last", self.last_times[at])]
+        if self.last_instants is not None:
+            columns.append(pl.Series("last instant", self.last_instants[at]))
         columns += [pl.Series(f"bit {n}", bits[at]) for n, bits in enumerate(self.bits)]
         columns += [values_at(v, at).alias(f"value {n}") for n, v in self.values.items()]
         past = self.past.frame(partitions)
@@ -76,6 +87,9 @@ class CarriedState:
             np.array(bits, np.bool_).reshape(len(bits), len(frame)),
             {n: frame[f"value {n}"] for n in self.values},
             self.past,
+            None
+            if self.last_instants is None
+            else frame["last instant"].to_numpy().copy(),
         )
 
     def forget(self, partitions: Words) -> None:

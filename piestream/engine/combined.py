@@ -33,6 +33,7 @@ from piestream.engine.stream import Stream, StreamKeywords
 from piestream.engine.union import END, NUMBER, START, CombinedProjection
 from piestream.engine.validation import damaged
 from piestream.errors import StreamError
+from piestream.joins.scratch import IS_OVER
 from piestream.language.model import Query
 from piestream.language.options import AtEnd
 from piestream.plan.binding import Binding, input_key
@@ -469,10 +470,13 @@ class CombinedStream(Stream):
             silent = self._silences.found(came, limit, self._intervals.take_numbers)
             self._silences.pass_time(limit)
         found = self._events.merged(came, silent, limit)
-        intervals = self._intervals.known(came, silent, found)
-        self._counts.ties += 0 if intervals is None else intervals.repeated
         if self._instants is not None:
-            found.counts.append(self._instants.add(found.instants, came.numbers))
+            shift = self._instants.add(found.instants, came.numbers)
+            found.numbers = 2 * found.instants.times + shift
+            found.counts.append(shift + IS_OVER * found.instants.is_over)
+            self._events.keep_instants(came, found)
+        intervals = self._intervals.known(came, silent, found, self._instants)
+        self._counts.ties += 0 if intervals is None else intervals.repeated
         batch = self._batch(found, came.numbers, intervals)
         return self._concat(list(map(self._results, self._found(batch, limit))))
 
@@ -502,7 +506,7 @@ class CombinedStream(Stream):
             None
             if intervals is None
             else intervals.as_rows(
-                some, columns[:, n_instants:], known[:, n_instants:], self._instants, numbers
+                some, columns[:, n_instants:], known[:, n_instants:], found.numbers
             ),
         )
 

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.engine.carried import CarriedState
 from piestream.engine.columns import flags, nulls, taken, values_at
 from piestream.engine.instants import EventRows, Instants, merged, silences
@@ -40,6 +40,7 @@ class MergedRows:
     instants: Instants
     at_rows: Words  # the instant of each row
     at_silences: dict[int, Words]  # of each row of a stream of silences
+    numbers: Words | None = None  # of the instants, where times do not tell them apart
     bits: list[NDArray[np.bool_]] = field(default_factory=list)
     columns: dict[int, pl.Series] = field(default_factory=dict)  # of the attributes
     counts: list[Words] = field(default_factory=list)  # of the streams whose events are counted
@@ -63,16 +64,22 @@ class _Merging:
     def __init__(self) -> None:
         self.lists: list[tuple[Words, Words]] = []
         self.sequences: list[Words | None] = []
+        self.behind: list[int] = []
 
-    def add(self, groups: Words, times: Words, sequences: Words | None = None) -> int:
-        """The number of one more list."""
+    def add(
+        self, groups: Words, times: Words, sequences: Words | None = None, is_behind: bool = False
+    ) -> int:
+        """The number of one more list, of instants that may lie behind all others of their times."""
+        number = len(self.lists)
         self.lists.append((groups, times))
         self.sequences.append(sequences)
-        return len(self.lists) - 1
+        if is_behind:
+            self.behind.append(number)
+        return number
 
     def instants(self, n_groups: int) -> Instants:
         """The instants of all."""
-        return merged(n_groups, self.lists, self.sequences)
+        return merged(n_groups, self.lists, self.sequences, self.behind)
 
 
 class EventStreams:
@@ -150,7 +157,15 @@ class EventStreams:
                 sequences = rows.sequences[at]
             lists.add(rows.groups[at], rows.times[at], sequences)
         events = {number: self._event_rows(number, rows, mine[number]) for number in self.carried}
-        silences_at = {one.stream: lists.add(one.groups, one.instants) for one in silent}
+        deadlines = {one.stream: np.flatnonzero(one.known_at == NONE) for one in silent}
+        deadlines_at = {
+            one.stream: lists.add(
+                one.groups[deadlines[one.stream]],
+                one.instants[deadlines[one.stream]],
+                is_behind=self.binding.query.is_sequenced,
+            )
+            for one in silent
+        }
         ends_at = {
             number: lists.add(*silences(events[number][1], gap, limit))
             for number, gap in self._gaps.items()
@@ -160,7 +175,12 @@ class EventStreams:
         at_rows = np.zeros(len(rows.times), np.int64)
         for number, at in mine.items():
             at_rows[at] = places[number]
-        at_silences = {number: instants.places[n] for number, n in silences_at.items()}
+        at_silences = {}
+        for one in silent:
+            at_silences[one.stream] = np.append(at_rows, NONE)[one.known_at]
+            at_silences[one.stream][deadlines[one.stream]] = instants.places[
+                deadlines_at[one.stream]
+            ]
         found = MergedRows(instants, at_rows, at_silences)
         found.counts += [instants.numbered(places[n]) for n in self._counted]
         nowhere = np.zeros(0, np.int64)
@@ -251,6 +271,15 @@ class EventStreams:
         state.last_times[numbers[rows.groups]] = rows.times  # the last of each stays
         if number in self._queues:
             self._queues[number].await_deadlines(numbers, self._deadlines(number, numbers))
+
+    def keep_instants(self, rows: SortedRows, found: MergedRows) -> None:
+        """Keep the numbers of the instants of the latest events, where a silence may start at them."""
+        assert found.numbers is not None
+        for number, state in self.carried.items():
+            if state.last_instants is not None and not self._whole:
+                mine = rows.places(number)
+                of = rows.numbers[rows.groups[mine]]
+                state.last_instants[of] = found.numbers[found.at_rows[mine]]  # the last stays
 
     def _no_values(self, number: int, found: MergedRows) -> None:
         """Rows of intervals have their values for themselves, not at instants."""

@@ -2,13 +2,15 @@
 
 Rows of different streams at one time are one instant. A stream's predicates keep their values at
 the instants of others, and a silence that is longer than its MAX GAP is an instant at which they
-are false, if it ends anything.
+are false, if it ends anything. Where several events have one time, the deadline of a silence that is
+a symbol lies behind all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +21,7 @@ from piestream.compiled.constants import INT64_MIN
 Words = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-__all__ = ["EventRows", "Instants", "merged", "order_by_time", "silences"]
+__all__ = ["Among", "EventRows", "Instants", "merged", "order_by_time", "silences"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Instants:
     times: Words
     offsets: Words  # where those of each group begin
     is_ordered: Flags  # which are not the first of their times, but ordered among these
+    is_over: Flags  # which of these lie behind all events of their times
     places: tuple[Words, ...]  # the instant of each row, a list of rows after the other
 
     def latest(self, n_groups: int, groups: Words, places: Words, ends: Words) -> Words:
@@ -107,37 +110,52 @@ def order_by_time(groups: Words, times: Words) -> Words:
     return np.argsort(numbers, kind="stable")
 
 
+class Among(IntEnum):
+    """Where instants lie among those of one time."""
+
+    FIRST = 0
+    IN_SEQUENCE = 1
+    BEHIND = 2
+
+
 def merged(
-    n_groups: int, lists: Sequence[tuple[Words, Words]], sequences: Sequence[Words | None] = ()
+    n_groups: int,
+    lists: Sequence[tuple[Words, Words]],
+    sequences: Sequence[Words | None] = (),
+    behind: Collection[int] = (),
 ) -> Instants:
     """The instants of several lists of groups and times.
 
     ``sequences`` orders those of one time, in the first of the lists; where there is none, they come
-    before all that have one, whatever that is.
+    before all that have one, whatever that is. Those of the lists ``behind`` come after all others.
     """
     edges = np.cumsum([0, *(len(groups) for groups, _ in lists)])
     groups = np.concatenate([np.zeros(0, np.int64), *(groups for groups, _ in lists)])
     times = np.concatenate([np.zeros(0, np.int64), *(times for _, times in lists)])
-    is_sequenced = any(of_list is not None for of_list in sequences)
+    is_sequenced = bool(behind) or any(of_list is not None for of_list in sequences)
     if is_sequenced:
-        least, has_one = np.zeros(len(times), np.int64), np.zeros(len(times), np.bool_)
+        least, among = np.zeros(len(times), np.int64), np.zeros(len(times), np.int8)
         for of_list, at in zip(sequences, edges, strict=False):
             if of_list is not None:
                 least[at : at + len(of_list)] = of_list
-                has_one[at : at + len(of_list)] = True
-        order = np.lexsort((least, has_one, times, groups))
-        least, has_one = least[order], has_one[order]
+                among[at : at + len(of_list)] = Among.IN_SEQUENCE
+        for number in behind:
+            among[edges[number] : edges[number + 1]] = Among.BEHIND
+        order = np.lexsort((least, among, times, groups))
+        least, among = least[order], among[order]
     else:
         order = order_by_time(groups, times)
     groups, times = groups[order], times[order]
     is_first = np.ones(len(times), np.bool_)
     is_first[1:] = (groups[1:] != groups[:-1]) | (times[1:] != times[:-1])
     if is_sequenced:
-        is_first[1:] |= (least[1:] != least[:-1]) | (has_one[1:] != has_one[:-1])
+        is_first[1:] |= (least[1:] != least[:-1]) | (among[1:] != among[:-1])
     place = np.empty(len(times), np.int64)
     place[order] = np.cumsum(is_first) - 1
     groups, times = groups[is_first], times[is_first]
-    is_ordered = has_one[is_first] if is_sequenced else np.zeros(len(times), np.bool_)
+    among = among[is_first] if is_sequenced else np.zeros(len(times), np.int8)
     offsets = np.searchsorted(groups, np.arange(n_groups + 1)).astype(np.int64)
     places = tuple(place[first:end] for first, end in pairwise(edges))
-    return Instants(groups, times, offsets, is_ordered, places)
+    return Instants(
+        groups, times, offsets, among != Among.FIRST, among == Among.BEHIND, places
+    )

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.compiled.constants import INT64_MIN, OPEN
+from piestream.compiled.constants import INT64_MIN, NONE, OPEN
 from piestream.engine.announced import AnnouncedIntervals, AnnouncedRows
 from piestream.engine.batches import IntervalRows
 from piestream.engine.bits import symbol_bits
@@ -41,6 +41,8 @@ class KnownIntervals:
     ends: Words
     symbols: Words
     numbers: Words
+    start_instants: Words  # as the loops compare them
+    end_instants: Words
     repeated: int  # how many rows were left out: beginnings of what had begun
 
     def values(self, column: str) -> pl.Series:
@@ -53,21 +55,15 @@ class KnownIntervals:
         some: NDArray[np.bool_],
         columns: Words,
         known: NDArray[np.uint8],
-        instants: InstantNumbers | None,
-        numbers: Words,
+        numbers: Words | None,
     ) -> IntervalRows:
         """As the detector takes them, for the groups in which there is some instant.
 
-        ``numbers`` are those of the groups' partitions; ``instants`` where these are numbers.
+        ``numbers`` are those of the instants, where times do not tell them apart.
         """
-        times, compared = self.instants, None
-        if instants is not None:
-            of = numbers[self.groups]
-            compared = (
-                instants.of_times(times, of, times),
-                instants.of_times(self.starts, of, times),
-                instants.of_times(self.ends, of, times),
-            )
+        compared = None
+        if numbers is not None:
+            compared = numbers[self.places], self.start_instants, self.end_instants
         offsets = np.searchsorted(self.groups, np.arange(len(some) + 1)).astype(np.int64)
         return IntervalRows(
             np.concatenate(([0], offsets[1:][some])),
@@ -110,6 +106,8 @@ class _Known(NamedTuple):
     symbols: Words
     numbers: Words
     origin: Words
+    start_instants: Words  # the starts, unless instants are numbered
+    end_instants: Words
 
     def sorted_with(self, others: Sequence[_Known]) -> _Known:
         """These and others by group, instant and stream."""
@@ -117,7 +115,7 @@ class _Known(NamedTuple):
         if not any(len(one.groups) for one in others):
             return self
         found = _Known(*map(np.concatenate, zip(*some, strict=True)))
-        order = np.lexsort((found.streams, found.instants, found.groups))
+        order = np.lexsort((found.streams, found.places))
         return _Known(*(field[order] for field in found))
 
 
@@ -175,7 +173,11 @@ class IntervalStreams:
         return rows.with_columns(pl.col(NUMBER) + first)
 
     def known(
-        self, rows: SortedRows, silent: Sequence[SilenceRows], found: MergedRows
+        self,
+        rows: SortedRows,
+        silent: Sequence[SilenceRows],
+        found: MergedRows,
+        instants: InstantNumbers | None,
     ) -> KnownIntervals | None:
         """The rows of intervals among these, numbered, and silences; None if no stream has any."""
         if not self._is_ready.any():
@@ -185,19 +187,33 @@ class IntervalStreams:
         own, keep = self._told_apart(given, rows, at, found.at_rows[at])
         if not keep.all():
             own = _Known(*(field[keep] for field in own))
-        silences = [self._silences(one, found.at_silences[one.stream], len(at)) for one in silent]
+        if instants is not None:
+            of = rows.numbers[own.groups]
+            own = own._replace(
+                start_instants=instants.of_times(own.starts, of, own.instants),
+                end_instants=instants.of_times(own.ends, of, own.instants),
+            )
+        silences = [self._silences(one, found, len(at)) for one in silent]
         every = own.sorted_with(silences)
         return KnownIntervals(
             given, every.origin, every.groups, every.instants, every.places, every.starts,
-            every.ends, every.symbols, every.numbers, int(keep.size - keep.sum()),
+            every.ends, every.symbols, every.numbers, every.start_instants, every.end_instants,
+            int(keep.size - keep.sum()),
         )  # fmt: skip
 
-    def _silences(self, rows: SilenceRows, places: Words, nowhere: int) -> _Known:
+    def _silences(self, rows: SilenceRows, found: MergedRows, nowhere: int) -> _Known:
         """Silences, which have no values."""
-        count = len(rows.groups)
+        count, places = len(rows.groups), found.at_silences[rows.stream]
+        starts, ends = rows.starts, rows.ends
+        if found.numbers is not None:
+            # both are instants of events
+            ends = np.where(ends == OPEN, OPEN, found.numbers[places])
+            at = rows.started_at
+            starts = rows.start_instants.copy()
+            starts[at != NONE] = found.numbers[found.at_rows[at[at != NONE]]]
         return _Known(
             rows.groups, rows.instants, np.full(count, rows.stream), places, rows.starts,
-            rows.ends, rows.symbols, rows.numbers, np.full(count, nowhere),
+            rows.ends, rows.symbols, rows.numbers, np.full(count, nowhere), starts, ends,
         )  # fmt: skip
 
     def _told_apart(
@@ -207,7 +223,9 @@ class IntervalStreams:
         groups, streams, times = of.groups[at], of.streams[at].astype(np.int64), of.times[at]
         keep, symbols = np.ones(len(at), np.bool_), np.zeros(len(at), np.int64)
         if not len(at):
-            return _Known(groups, times, streams, places, times, times, symbols, times, at), keep
+            return _Known(
+                groups, times, streams, places, times, times, symbols, times, at, times, times
+            ), keep
         ends, starts = rows[END], rows[START].to_numpy().copy()
         is_open = np.zeros(len(at), np.bool_)
         if ends.null_count():
@@ -230,9 +248,10 @@ class IntervalStreams:
             found = announced.number(of_rows, self._take_number)
             own_numbers[mine], starts[mine] = found.numbers, found.starts
             symbols[mine], keep[mine] = found.symbols, found.keep
+        end_times = ends.to_numpy()
         return _Known(
-            groups, times, streams, places, starts, ends.to_numpy(), symbols, own_numbers,
-            np.arange(len(at)),
+            groups, times, streams, places, starts, end_times, symbols, own_numbers,
+            np.arange(len(at)), starts, end_times,
         ), keep  # fmt: skip
 
     def _symbols_of(self, number: int, rows: pl.DataFrame) -> Words:

@@ -67,6 +67,23 @@ class _Starts(NamedTuple):
     begun: NDArray[np.bool_]  # the row of its silence's beginning was given before
     is_last: NDArray[np.bool_]
     following: Words  # the next event, or the time up to which it is known that there is none
+    rows: Words  # the row of each, or NONE where it is no event of this batch
+    instants: Words  # then its number, where instants are numbered
+
+
+class _Part(NamedTuple):
+    """Beginnings, or ends, of some of the silences."""
+
+    some: NDArray[np.bool_]
+    times: Words  # when they become known,
+    rows: Words  # and the row of that, or NONE
+    are_ends: bool
+    symbols: int  # a bit for each that takes them
+
+    @property
+    def ends(self) -> Words:
+        """Where they end, as far as it is known then."""
+        return self.times if self.are_ends else np.full(len(self.times), OPEN)
 
 
 def _exceeds(since: Words, until: Words | int, ticks: int) -> NDArray[np.bool_]:
@@ -175,28 +192,29 @@ class Silences:
         For what is absent each event is known at once, as a silence may begin with it.
         """
         n = len(silent)
+        nowhere = np.full(n, NONE)
+        next_rows = np.append(starts.rows[1:], NONE) if n else nowhere
+        deadlines = starts.times + stream.ticks * silent
+        both = stream.present | stream.absent
         parts = [
-            (silent & ~starts.begun, starts.times + stream.ticks * silent, False, stream.present),
-            (starts.is_new, starts.times, False, stream.absent),
-            (silent & ~starts.is_last, starts.following, True, stream.present | stream.absent),
-            (~silent & ~starts.is_last, starts.following, True, stream.absent),
+            _Part(silent & ~starts.begun, deadlines, nowhere, False, stream.present),
+            _Part(starts.is_new, starts.times, starts.rows, False, stream.absent),
+            _Part(silent & ~starts.is_last, starts.following, next_rows, True, both),
+            _Part(~silent & ~starts.is_last, starts.following, next_rows, True, stream.absent),
         ]
-        taken = [part for part in parts if part[3]] or parts[:1]  # where no symbol takes them
-        which = np.concatenate([np.flatnonzero(some) for some, _, _, _ in taken])
-        counts = [int(some.sum()) for some, _, _, _ in taken]
-        instants = np.concatenate([times[some] for some, times, _, _ in taken])
-        ends = np.concatenate(
-            [times if ended else np.full(n, OPEN) for _, times, ended, _ in taken]
-        )
-        at = np.concatenate([np.flatnonzero(part[0]) + n * k for k, part in enumerate(taken)])
+        taken = [part for part in parts if part.symbols] or parts[:1]  # where no symbol takes them
+        which = np.concatenate([np.flatnonzero(part.some) for part in taken])
         return SilenceRows(
             stream.number,
             starts.groups[which],
-            instants,
+            np.concatenate([part.times[part.some] for part in taken]),
             starts.times[which],
-            ends[at],
+            np.concatenate([part.ends[part.some] for part in taken]),
             numbers[which],
-            np.repeat(np.array([symbols for _, _, _, symbols in taken], np.int64), counts),
+            np.concatenate([np.full(int(p.some.sum()), p.symbols, np.int64) for p in taken]),
+            np.concatenate([part.rows[part.some] for part in taken]),
+            starts.rows[which],
+            starts.instants[which],
         )
 
     def _numbers(
@@ -231,10 +249,11 @@ class Silences:
 
     def _starts(self, stream: _Silent, rows: SortedRows, limit: int) -> _Starts:
         mine = rows.places(stream.of)
-        groups, times = rows.groups[mine], rows.times[mine]
+        groups, times, instants = rows.groups[mine], rows.times[mine], np.full(len(mine), NONE)
         begun, is_new = np.zeros(len(mine), np.bool_), np.ones(len(mine), np.bool_)
         if not self._whole:
-            before = self.carried[stream.of].last_times[rows.numbers]
+            state = self.carried[stream.of]
+            before = state.last_times[rows.numbers]
             known = np.flatnonzero(before != INT64_MIN)
             before = before[known]
             had_begun = _exceeds(before, self.passed, stream.ticks)
@@ -243,11 +262,17 @@ class Silences:
             groups, times = groups[order], times[order]
             begun = np.concatenate([had_begun, begun])[order]
             is_new = np.concatenate([np.zeros(len(known), np.bool_), is_new])[order]
+            mine = np.concatenate([np.full(len(known), NONE), mine])[order]
+            if state.last_instants is not None:
+                before = state.last_instants[rows.numbers[known]]
+                instants = np.concatenate([before, instants])[order]
+            else:
+                instants = mine
         is_last = np.ones(len(groups), np.bool_)
         is_last[:-1] = groups[1:] != groups[:-1]
         following = np.full(len(groups), limit, np.int64)
         following[:-1] = np.where(is_last[:-1], limit, times[1:])
-        return _Starts(groups, times, is_new, begun, is_last, following)
+        return _Starts(groups, times, is_new, begun, is_last, following, mine, instants)
 
     # -- the state --------------------------------------------------------------------------------
 

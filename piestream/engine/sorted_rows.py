@@ -57,7 +57,9 @@ class SortedRows:
 class SilenceRows:
     """The beginnings and ends of the silences of one stream, in the form of rows of intervals.
 
-    ``ends`` is OPEN at a beginning, and the number is that of the beginning at an end.
+    ``ends`` is OPEN at a beginning, and the number is that of the beginning at an end. What starts or
+    becomes known at an event of the batch has the number of its row; NONE where that came before, or
+    is a deadline.
     """
 
     stream: int
@@ -67,6 +69,9 @@ class SilenceRows:
     ends: Words
     numbers: Words
     symbols: Words  # a bit for each that takes the row
+    known_at: Words  # the row of the event at which it becomes known
+    started_at: Words  # the row of that with which the silence starts
+    start_instants: Words  # its number, where it came before and instants are numbered
 
 
 def sorted_rows(

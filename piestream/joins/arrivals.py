@@ -149,7 +149,8 @@ def _arrive(
     symbol = program.symbols[s]
     pool_array = with_room_for_rows(place, program, pool_array, s)
     partition = Partition(place, program, pointer(pool_array))
-    slot_id = begin_row(partition, columns, scratch.first_column + number, s, row)
+    is_over = program.is_sequenced & (1 - scratch.is_event)
+    slot_id = begin_row(partition, columns, scratch.first_column + number, s, row, is_over)
     slot = RowSlot(partition.ring(s).slot(slot_id))
     if slot.end != OPEN and not duration_is_allowed(symbol, slot):
         if symbol.gone_until == NONE:

@@ -36,7 +36,16 @@ from piestream.joins.output import ResultColumns, complete, report
 from piestream.joins.partition import Partition
 from piestream.joins.records import Program
 from piestream.joins.result_rows import Closing, ResultRow
-from piestream.joins.scratch import Bound, Item, KnownRow, Paused, Place, ScanCursor, Scratch
+from piestream.joins.scratch import (
+    IS_OVER,
+    Bound,
+    Item,
+    KnownRow,
+    Paused,
+    Place,
+    ScanCursor,
+    Scratch,
+)
 from piestream.joins.slots import any_ring_full, delay_ends, grow_full_rings, update_aggregates
 from piestream.joins.state_records import PoolHeader
 from piestream.joins.waiting import WaitingStore
@@ -403,7 +412,18 @@ def _decide_absences(
 @kernel
 def _shift_at(partition: Partition, columns: Columns, row: int) -> int:
     """How much more than twice its time the number of an instant is."""
-    return at_word(columns, partition.program.shift_column * columns.n_rows)[row]
+    shift = at_word(columns, partition.program.shift_column * columns.n_rows)[row]
+    return shift & ~IS_OVER
+
+
+@kernel
+def _may_be_joined(partition: Partition, columns: Columns, cursor: _EventCursor) -> int:
+    """1 if others of the time that is worked on may still come, where several events have one."""
+    program = partition.program
+    if program.shifted_at == NONE or not cursor.is_row:
+        return cursor.is_row
+    shift = at_word(columns, program.shift_column * columns.n_rows)[cursor.row]
+    return 1 - int(shift & IS_OVER != 0)
 
 
 @kernel
@@ -530,8 +550,11 @@ def detect(
                 time = cursor.time
                 mask = cursor.mask
                 holds = mask
+                if program.is_sequenced:
+                    scratch.is_event = _may_be_joined(partition, columns, cursor)
+                    partition.sequence().is_over = 1 - scratch.is_event
                 if bridged:
-                    mask = lasting(partition, holds, time, cursor.is_row, scratch.closing != 0)
+                    mask = lasting(partition, holds, time, scratch.is_event, scratch.closing != 0)
                 started = mask & ~partition.mask
                 if awaits:
                     scratch.absent_changed = mask ^ partition.mask
@@ -544,7 +567,6 @@ def detect(
                 scratch.instant = time
                 if program.is_sequenced:
                     scratch.instant = _instant_now(partition, scratch, columns, cursor)
-                    scratch.is_event = cursor.is_row
                 scratch.floor = _floor_of_lists(partition, cursor, scratch, time)
                 if bridged:
                     ended = apply_bridged(

@@ -23,17 +23,17 @@ from piestream.joins.state_records import BridgedSlot
 
 
 @kernel
-def lasting(partition: Partition, holds: int, time: int, is_row: int, closes: bool) -> int:
+def lasting(partition: Partition, holds: int, time: int, is_event: int, closes: bool) -> int:
     """The symbols (as bits) of which an interval lasts at a time, by the predicates that hold.
 
-    At an event (``is_row``) others of its time may still come. Where the input ``closes``, nothing goes
+    At an event (``is_event``) others of its time may still come. Where the input ``closes``, nothing goes
     on that does not hold.
     """
     program = partition.program
     if closes:
         return holds
     over = 0
-    over_by = time - (program.is_sequenced & is_row)
+    over_by = time - (program.is_sequenced & is_event)
     rest = partition.bridges().interrupted & ~holds
     while rest:
         s = trailing_zeros(rest)

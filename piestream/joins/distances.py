@@ -115,7 +115,7 @@ def _judge_ends(
 ) -> int:  # fmt: skip
     """What is known of the distances of two intervals that have these ends."""
     judged = _CERTAIN
-    has_equal_times = partition.program.is_sequenced != 0
+    has_equal_times = partition.may_be_joined()
     for number in range(constraint.distance, constraint.distance_end):
         distance = partition.program.distances[number]
         mine = 0 if distance.side == side else 1
@@ -274,7 +274,7 @@ def next_reached(
     s_other = constraint.symbols[1 - side]
     of_ends = distance.ends[0 if distance.is_upper else 1] != 0
     before = _reached(distance, partition.progress().seen, partition.program.is_sequenced)
-    last = _reached(distance, now, partition.program.is_sequenced)
+    last = _reached(distance, now, partition.may_be_joined())
     if partition.progress().seen == NO_MATCH:
         before = INT64_MIN
     if before == INT64_MAX or before >= last:
@@ -300,7 +300,7 @@ def next_reached(
 def _due(partition: Partition, constraint: Constraint, distance: Distance, now: int) -> int:
     """When a distance becomes certain for the next partner, as far as is known."""
     side = _is_waited_for(partition, constraint, distance)
-    last = _reached(distance, now, partition.program.is_sequenced)
+    last = _reached(distance, now, partition.may_be_joined())
     if side == NONE or last == INT64_MAX:
         return INT64_MAX
     s_other = constraint.symbols[1 - side]

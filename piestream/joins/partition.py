@@ -133,6 +133,11 @@ class Partition(Record):
         return Sequence(at_word(self, self.program.sequence_at))
 
     @method
+    def may_be_joined(self) -> bool:
+        """Whether others of the time that is worked on may still come, where several events have one."""
+        return self.program.is_sequenced != 0 and not self.sequence().is_over
+
+    @method
     def shifted(self) -> Shifted:
         """What is kept where instants are numbered by their times."""
         return Shifted(at_word(self, self.program.shifted_at))

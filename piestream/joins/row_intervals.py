@@ -114,9 +114,12 @@ def close_rows(partition: Partition, scratch: Scratch) -> None:
 
 @kernel
 def begin_row(
-    partition: Partition, columns: Columns, column_row: int, s: int, row: KnownRow
+    partition: Partition, columns: Columns, column_row: int, s: int, row: KnownRow, is_over: int
 ) -> int:
-    """Put the interval of a row into a slot; there must be one."""
+    """Put the interval of a row into a slot; there must be one.
+
+    ``is_over``: 1 if all events of its time are over where several have one.
+    """
     program = partition.program
     symbol = program.symbols[s]
     ring = partition.ring(s)
@@ -133,7 +136,7 @@ def begin_row(
     slot.held = Held.PENDING
     slot.announced = row.end != OPEN and row.end > row.time
     if symbol.known != NONE:
-        slot[symbol.known] = row.time
+        slot[symbol.known] = row.time + is_over
     for order in range(2):
         slot.orders[order].count = 0
     for word in range(symbol.bound, symbol.range_bound_end):

@@ -17,6 +17,9 @@ class ScanRange(IntEnum):
     LATER = 3  # partners that begin after it ended
 
 
+#: What a number in `Program.shift_column` has besides where all events of the time are over.
+IS_OVER = 1 << 62
+
 #: So many instants belong to each event.
 EVENT_PLACES = 4
 
@@ -107,9 +110,7 @@ class Scratch(Record):
 
     time: int  # of the event
     instant: int  # the event's, as slots have it: its number, if times do not tell events apart
-    is_event: (
-        int  # where several events have one time: 1 at each, 0 at what lies between or behind them
-    )
+    is_event: int  # where several events have one time: others of that time may still come
     now: int  # what endpoints are compared with: the time, or this number
     floor: int  # at which lists of pairs are kept: see Symbol.expiry
     passed: int  # symbols (as bits) whose intervals' ends have passed at this event

@@ -171,6 +171,7 @@ class Sequence(Record):
 
     last: int  # what orders its last event in its time; is read and written outside the loops
     given: int  # the instant of the last report of a match that was given
+    is_over: int  # 1: all events of the time that is worked on are over
 
 
 class Shifted(Record):

@@ -79,10 +79,6 @@ def validate_silence(validation: Validation, spec: SymbolSpec) -> None:
     if stream.is_ready_made:
         message = f"{spec.name} is a silence of {stream.name}, which has intervals and no events"
         validation.report_at(("predicate", spec.name), message, "name a stream of events behind OF")
-    elif validation.draft.is_sequenced:
-        message = "SILENCE cannot be combined yet with events of one time"
-        hint = "leave what stands behind the time in ORDER BY out"
-        validation.report_at(("predicate", spec.name), message, hint)
     if length.amount == 0:
         validation.report_at(where, f"{spec.name} must be a silence longer than 0")
     most = spec.at_most
