@@ -88,6 +88,9 @@ def all_runs(rows: GivenRows) -> dict[str, pl.DataFrame]:
     """
     found = {symbol.name: runs(rows, symbol) for symbol in rows.query.symbols}
     lasts = pl.col("open") & ~pl.col("interrupted")
+    if rows.query.is_sequenced:
+        ends = pl.concat([table.select(*rows.keys, "end") for table in found.values()])
+        found = {name: _open_to_last(rows, table, ends) for name, table in found.items()}
     instants = list(_deadlines(rows, found))
     if any(stream.max_gap for stream in rows.query.streams) and rows.query.is_combined:
         of_events = [t for n, t in found.items() if not rows.query.stream_of(n).is_ready_made]
@@ -97,10 +100,16 @@ def all_runs(rows: GivenRows) -> dict[str, pl.DataFrame]:
     ends = pl.concat(instants)
     known = {name: joined_by(table, ends, rows.keys, _LAST) for name, table in found.items()}
     so_far = pl.when(lasts).then(pl.max_horizontal("te", _LAST)).otherwise("te")
-    return {
-        name: table.with_columns(so_far.alias("te"), so_far.alias("end")).drop(_LAST)
-        for name, table in known.items()
-    }
+    shown = [so_far.alias("te")] if rows.query.is_sequenced else [so_far.alias("te"), so_far.alias("end")]
+    return {name: table.with_columns(shown).drop(_LAST) for name, table in known.items()}
+
+
+def _open_to_last(rows: GivenRows, table: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
+    """Runs of which those that are open are so up to the last instant of all in their partition."""
+    lasts = pl.col("open") & ~pl.col("interrupted")
+    end = pl.when(lasts).then(pl.max_horizontal("end", _LAST)).otherwise("end")
+    together = joined_by(table, ends.rename({"end": "te"}), rows.keys, _LAST)
+    return together.with_columns(end.alias("end")).drop(_LAST)
 
 
 def _deadlines(rows: GivenRows, found: dict[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:

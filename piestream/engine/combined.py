@@ -113,7 +113,11 @@ class CombinedStream(Stream):
         self.inner = self._open_inner({**options, "enough": INT64_MAX})
         self._events = EventStreams(binding, self._union, self._whole)
         self._intervals = IntervalStreams(binding, self._union)
-        self._instants = InstantNumbers() if numbers_instants(binding.query) else None
+        self._instants: InstantNumbers | None = None
+        if numbers_instants(binding.query):
+            self._instants = InstantNumbers(
+                any(s.is_ready_made and s.silence is None for s in binding.query.streams)
+            )
         self._silences = Silences(binding, self._events.carried, self._whole)
 
     def _open_inner(self, options: StreamKeywords) -> dict[int, Stream]:

@@ -2,12 +2,14 @@
 
 Rows of intervals say times at which they start and end, which need not be those of events: such an
 instant lies before all events of its time. So the number of an instant is twice its time, and twice the
-number of the instants of its partition before it; one more if it is not the first of its time. It grows
+number of the ordered instants of its partition before it; one more if it is ordered itself: an event
+that something else than the time orders, or the deadline of a silence behind all events of its time. It grows
 from instant to instant, whatever comes between them later, and that of any time that is past can be
-found as long as the times of the instants since then are kept.
+found as long as the times of the ordered instants since then are kept. Instants that have a time only
+are not counted, so that numbers do not depend on which of them there are.
 
-Behind the last instant, twice the time and one more than twice the number of all is a deadline of that
-time, after all of its events. An end that is still to come has a number far ahead of all of them
+Behind the last instant, twice the time and one more than twice the number of all ordered ones is a deadline
+of that time, after all of its events. An end that is still to come has a number far ahead of all of them
 (`joins.boxes.ahead`) until it comes.
 """
 
@@ -37,13 +39,13 @@ _AHEAD = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """The instants of a partition: the times of the latest, and how many there were before these."""
+    """The ordered instants of a partition: the times of the latest, and how many there were before these."""
 
     times: Words
     before: int
 
     def count_before(self, times: Words) -> Words:
-        """How many instants come before each of these times."""
+        """How many ordered instants come before each of these times."""
         return self.before + np.searchsorted(self.times, times).astype(np.int64)
 
     def since(self, time: int) -> _Past:
@@ -56,9 +58,13 @@ _NOTHING = _Past(np.zeros(0, np.int64), 0)
 
 
 class InstantNumbers:
-    """How many instants each partition had, and when the latest were."""
+    """How many ordered instants each partition had, and when the latest were.
 
-    def __init__(self) -> None:
+    These are kept where there are rows that say times, not where only silences start and end at events.
+    """
+
+    def __init__(self, keeps_times: bool = True) -> None:
+        self._keeps_times = keeps_times
         self._past: dict[int, _Past] = {}
 
     def __deepcopy__(self, memo: dict[int, object]) -> InstantNumbers:
@@ -66,15 +72,21 @@ class InstantNumbers:
 
     def add(self, instants: Instants, numbers: Words) -> Words:
         """Take the instants of partitions in; gives how much more than twice its time each is."""
-        counts = np.zeros(len(instants.times), np.int64)
+        is_ordered = instants.is_ordered
+        counts = np.cumsum(is_ordered, dtype=np.int64) - is_ordered
+        times = instants.times[is_ordered]
         edges = instants.offsets.tolist()
-        for partition, first, end in zip(numbers.tolist(), edges[:-1], edges[1:], strict=True):
+        ordered_edges = np.append(0, np.cumsum(is_ordered))[instants.offsets].tolist()
+        for g, partition in enumerate(numbers.tolist()):
+            first, end = ordered_edges[g : g + 2]
             past = self._past.get(partition, _NOTHING)
-            behind = past.before + len(past.times)
-            counts[first:end] = np.arange(behind, behind + end - first)
-            times = np.concatenate([past.times, instants.times[first:end]])
-            self._past[partition] = _Past(times, past.before)
-        return 2 * counts + instants.is_ordered
+            counts[edges[g] : edges[g + 1]] += past.before + len(past.times) - first
+            if self._keeps_times:
+                past = _Past(np.concatenate([past.times, times[first:end]]), past.before)
+            else:
+                past = _Past(past.times, past.before + end - first)
+            self._past[partition] = past
+        return 2 * counts + is_ordered
 
     def of_times(self, times: Words, partitions: Words, now: Words) -> Words:
         """The numbers of what lies at these times, before all events of them; ``now`` it is later."""
@@ -125,6 +137,6 @@ def check_reach(times: pl.Series) -> None:
     """
     if times.drop_nulls().len() and not times.is_between(-_FURTHEST, _FURTHEST).all():
         raise TimeError(
-            "where ORDER BY tells events of one time apart beside intervals, times lie within 2^62 "
-            "ticks of 0: microseconds reach that far"
+            "where ORDER BY tells events of one time apart beside intervals or silences, times lie within "
+            "2^62 ticks of 0: microseconds reach that far"
         )

@@ -202,7 +202,8 @@ class Silences:
             _Part(silent & ~starts.is_last, starts.following, next_rows, True, both),
             _Part(~silent & ~starts.is_last, starts.following, next_rows, True, stream.absent),
         ]
-        taken = [part for part in parts if part.symbols] or parts[:1]  # where no symbol takes them
+        # a deadline is an instant also where no symbol takes it
+        taken = [part for n, part in enumerate(parts) if not n or part.symbols]
         which = np.concatenate([np.flatnonzero(part.some) for part in taken])
         return SilenceRows(
             stream.number,

@@ -284,7 +284,7 @@ def _finish_rows(
         if partition.program.shifted_at != NONE and not scratch.closing:
             shift = _shift_at(partition, columns, cursor.row_end - 1)
             partition.shifted().last = 2 * partition.last_time + shift
-            partition.shifted().behind = (shift | 1) + 1
+            partition.shifted().behind = shift + (shift & 1)
         if partition.program.counts_events:
             partition.events = scratch.event_origin + cursor.row_end
             if not scratch.closing:  # then they have been added
