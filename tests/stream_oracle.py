@@ -205,11 +205,19 @@ def _untied(rows: list[Row], time: str, ties: str) -> dict[int, Row]:
 
 def _instants_of(source: Source, rows: list[Row], ranks: Mapping[Any, int], ties: str) -> Any:
     """The rows of a stream of events, in order, by their instants: one at each."""
-    time, sequence = source.order_by or "ts", source.sequence
-    if sequence is None:
-        return _untied(rows, time, ties)
-    places = {row[time] + ranks[row[time], row[sequence]] * _PLACE: row for row in rows}
+    if not source.is_sequenced:
+        return _untied(rows, source.order_by or "ts", ties)
+    places = {
+        place[0] + ranks[place] * _PLACE: row
+        for place, row in zip(_places(source, rows), rows, strict=True)
+    }
     return dict(sorted(places.items()))
+
+
+def _places(source: Source, rows: list[Row]) -> list[tuple[Any, Any]]:
+    """The time of each row, and what orders it among those of that time."""
+    time, sequence = source.order_by or "ts", source.sequence
+    return [(row[time], at if sequence is None else row[sequence]) for at, row in enumerate(rows)]
 
 
 class _Partition:
@@ -224,10 +232,10 @@ class _Partition:
         instants: set[Time] = set()
         places = sorted(
             {
-                (row[source.order_by or "ts"], row[source.sequence])
+                place
                 for source, rows in zip(query.streams, streams, strict=True)
-                for row in rows
-                if source.sequence is not None
+                if source.is_sequenced
+                for place in _places(source, rows)
             }
         )
         ranks = {place: 1 + number for number, place in enumerate(places)}

@@ -71,7 +71,8 @@ class StreamSpec:
     rows: tuple[Mapping[str, Any], ...] = ()
     max_gap: int | None = None
     query: CombinedScenario | RowScenario | None = None
-    is_sequenced: bool = False  # whether the column seq orders its events of one time
+    is_sequenced: bool = False  # whether the column seq orders its events of one time,
+    by_row: bool = False  # or the order of its rows
 
     def text(self, scenario: CombinedScenario) -> str:
         """The stream as FROM or WITH has it."""
@@ -83,7 +84,7 @@ class StreamSpec:
             return f"({self.query.text()}) AS {self.name}"
         if self.kind == "events":
             gap = f" MAX GAP {clock.text(self.max_gap)}" if self.max_gap is not None else ""
-            return f"{self.name} ORDER BY ts{unit}{', seq' * self.is_sequenced}{gap}"
+            return f"{self.name} ORDER BY ts{unit}{', seq' * self.is_sequenced}{', ROW' * self.by_row}{gap}"
         more = {"rows": "", "identified": " ID id", "known": " KNOWN AT START"}[self.kind]
         return f"{self.name} FROM began TO ended{unit}{more}"
 
@@ -663,7 +664,7 @@ def _frames(drawn: CombinedScenario, rng: Random) -> Rows:
     frames = {}
     for name, stream in drawn.inputs.items():
         rows = list(stream.rows)
-        if drawn.ties == "error":
+        if drawn.ties == "error" and not stream.by_row:
             rng.shuffle(rows)
         frames[name] = drawn.frame(name, rows)
     return _plain(drawn, drawn.query.run(frames, ties=drawn.ties, at_end=drawn.at_end))
@@ -672,7 +673,7 @@ def _frames(drawn: CombinedScenario, rng: Random) -> Rows:
 def _session(name: str, drawn: CombinedScenario, rng: Random) -> Rows:
     beat = max(1, drawn.clock.beats(1))
     lateness = rng.randint(1, 8) if "disordered" in name else 0
-    is_sequenced = any(stream.is_sequenced for stream in drawn.inputs.values())
+    is_sequenced = any(one.is_sequenced or one.by_row for one in drawn.inputs.values())
     arrivals = []
     for key, stream in drawn.inputs.items():
         delays: dict[int, int] = {}
@@ -684,6 +685,8 @@ def _session(name: str, drawn: CombinedScenario, rng: Random) -> Rows:
             order = (rng.random() if drawn.ties == "error" else 0, 0)
             if is_sequenced:  # what comes behind a later event of its time is late
                 order = (at, row.get("seq", 0))
+                if stream.by_row:  # those of one time come in their order
+                    delay = delays[at]
             arrivals.append((at + delay, order, key, row))
     if drawn.ties == "error":
         arrivals.sort(key=lambda one: one[:2])
@@ -800,11 +803,24 @@ def in_sequence(
         _in_sequence(stream, number == must_be, time, drawn, rng)
         for number, stream in enumerate(drawn.streams)
     )
+    sequenced = [number for number, one in enumerate(streams) if one.is_sequenced]
+    if len(sequenced) == 1 and rng.random() < 0.4:
+        (number,) = sequenced
+        streams = tuple(
+            _by_row(one) if at == number else one for at, one in enumerate(streams)
+        )
     return drawn.having(
         streams=streams,
         ties="error",
         within=None if drawn.within is None else max(drawn.within, 3),
     )
+
+
+def _by_row(stream: StreamSpec) -> StreamSpec:
+    """A stream of events in the order of its rows, which is that of their numbers."""
+    rows = sorted(stream.rows, key=lambda row: (row["ts"], row["seq"]))
+    told = tuple({n: v for n, v in row.items() if n != "seq"} for row in rows)
+    return replace(stream, rows=told, is_sequenced=False, by_row=True)
 
 
 class _Coarser:

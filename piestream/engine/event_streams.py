@@ -151,7 +151,7 @@ class EventStreams:
             if part.source.silence is None
         }
         for number, at in mine.items():
-            is_sequenced = self.binding.parts[number].binding.sequence is not None
+            is_sequenced = self.binding.parts[number].source.is_sequenced
             sequences = None
             if is_sequenced and rows.sequences is not None:
                 sequences = rows.sequences[at]

@@ -18,7 +18,7 @@ from piestream.engine.columns import flags, nulls, taken, values_at
 from piestream.engine.event_streams import MergedRows
 from piestream.engine.instant_numbers import InstantNumbers
 from piestream.engine.plain_values import plain_values
-from piestream.engine.projection import ATTRIBUTE, PREDICATE
+from piestream.engine.projection import ATTRIBUTE, PREDICATE, SEQUENCE
 from piestream.engine.sorted_rows import SilenceRows, SortedRows
 from piestream.engine.union import END, ID, NUMBER, START, CombinedProjection, own_column
 from piestream.plan.binding import Binding
@@ -164,8 +164,11 @@ class IntervalStreams:
         return now - max((one.length for one in mine), default=0) - 1
 
     def numbered(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows of intervals with numbers that no other interval has had."""
+        """Rows of intervals with numbers that no other interval has had; events, if these are in their order."""
         part = self.binding.parts[number]
+        if part.source.row_order:
+            first = self.take_numbers(len(rows))
+            return rows.with_columns(pl.Series(SEQUENCE, first + np.arange(len(rows))))
         if not part.source.is_ready_made or part.source.id is not None or not len(rows):
             return rows
         first = self.next_number

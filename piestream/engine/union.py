@@ -245,6 +245,8 @@ class CombinedProjection(Projection):
             KEY + name: binding.schema[name] for name in binding.query.partition_by
         }
         types |= {TIME: pl.Int64(), STREAM: pl.Int16()}
+        if any(part.source.row_order for part in binding.parts):
+            types[SEQUENCE] = pl.Int64()  # numbers in the order in which rows come
         if any(part.source.is_ready_made for part in binding.parts):
             types |= {START: pl.Int64(), END: pl.Int64(), NUMBER: pl.Int64()}
         for number, part in enumerate(self.parts):

@@ -64,10 +64,10 @@ def _validate_parts(validation: Validation, number: int, stream: StreamDraft) ->
 
 
 def _validate_sequence(validation: Validation, number: int, stream: StreamDraft) -> None:
-    """Rows stand in an order in one stream only."""
+    """Rows stand in an order in one stream only; others may lie before them."""
     draft = validation.draft
     place = draft.spans.get(part_of(number, stream.name, "order_by"), stream.span)
-    others = [other for other in draft.streams if other.silence is None]
+    others = [other for other in draft.streams if other.is_sequenced]
     if stream.row_order and len(others) > 1:
         message = "ROW orders the rows of one stream, not those of several among each other"
         hint = "name a column that orders events of one time in all of them: ORDER BY ts, seq"
