@@ -52,7 +52,8 @@ def mixed_streams(seed: int) -> CombinedScenario:
             drawn = _drawn(rng, base, kinds)
             has_pattern = drawn is not None and any(s.kind == "pattern" for s in drawn.streams)
             if drawn is not None and has_order and drawn.clock.kind != "ns" and not has_pattern:
-                drawn = in_sequence(drawn, of_order)
+                is_silent = any(d.silence is not None for _, d in drawn.definitions)
+                drawn = in_sequence(drawn, of_order, (1, 1, 2, 4) if is_silent else (1,))
             if drawn is None or not is_taken(drawn.text()):
                 continue
             found = len(drawn.expected())

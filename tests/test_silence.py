@@ -225,14 +225,7 @@ def test_what_no_silence_can_be_is_refused(defined: str, message: str) -> None:
         ),
         ("FROM s ORDER BY ts DEFINE {} PATTERN q WITHIN 9 RETURN q.x", "has no events to take"),
         ("FROM s ORDER BY ts DEFINE {} PATTERN q WITHIN 9 WHERE COUNT(q) > 1", "has no events"),
-        ("FROM s ORDER BY ts, seq DEFINE {} PATTERN q WITHIN 9", "events of one time"),
-        ("FROM s ORDER BY ts, ROW DEFINE {} PATTERN q WITHIN 9", "events of one time"),
         ("FROM s ORDER BY ts DEFINE a AS x > 1, {} PATTERN a followed-by q WITHIN 9", "later than"),
-        (
-            "FROM s ORDER BY ts WITH t ORDER BY ts, seq DEFINE a AS t.x > 1, {} "
-            "PATTERN a intersects q WITHIN 9",
-            "events of one time",
-        ),
         ("FROM s FROM a TO b DEFINE {} PATTERN q WITHIN 9", "has intervals and no events"),
     ],
 )

@@ -257,22 +257,23 @@ class History:
         bounds = bounds_of(self.rows, self.rows.query.symbol(name))
         if bounds.at_least is None or bounds.at_most is not None or bounds.most is not None:
             return at
-        if self.rows.query.is_sequenced:  # then no silence of another stream is asked about
-            return at
         # a silence of another stream that ends something is an instant too, at which this may be valid
         any_time = tuple(replace(symbol, at_least=None) for symbol in part.symbols)
         least = self.spans[name]["ts"] + bounds.at_least
-        from_then = max(least, self._report_of(replace(part, symbols=any_time))[1])
-        ended = (table.filter(~pl.col("open"))["te"] for table in self.tables.values())
-        earlier = [end for ends in ended for end in ends if from_then <= end < at[1]]
-        return min([at, *((end, end) for end in earlier if self._lasts(name, end))])
+        from_then = self._report_of(replace(part, symbols=any_time))
+        ended = (
+            table.filter(~pl.col("open")).select("end", "te").rows()
+            for table in self.tables.values()
+        )
+        earlier = [end for ends in ended for end in ends if from_then <= end < at]
+        return min([at, *(end for end in earlier if least <= end[1] and self._lasts(name, end[0]))])
 
     def _lasts(self, name: str, at: int) -> bool:
         """Whether the predicate of a symbol holds at an instant, or ceases to."""
         if self._is_ready_made(name):
             return True
-        until = pl.col("open") | (at <= pl.col("te"))
-        return len(self.tables[name].filter((pl.col("ts") <= at) & until)) > 0
+        until = pl.col("open") | (at <= pl.col("end"))
+        return len(self.tables[name].filter((pl.col("start") <= at) & until)) > 0
 
     def _relation(self, condition: Condition) -> str | None:
         x, y = condition.constraint.x, condition.constraint.y

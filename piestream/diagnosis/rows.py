@@ -110,13 +110,6 @@ class GivenRows(ABC):
     is_lazy: bool = False
     partition: Mapping[str, Any] | None = None
 
-    def __post_init__(self) -> None:
-        query = self.query
-        if query.is_combined and any(stream.max_gap for stream in query.streams):
-            refuse_equal_times(
-                query, "what looks into the rows of several streams, one with MAX GAP,"
-            )
-
     @property
     @abstractmethod
     def binding(self) -> Binding:

@@ -74,13 +74,12 @@ def stream_kind(binding: Binding) -> type[Stream]:
 
 def _refuse_absent_silences(query: Query) -> None:
     """Refuse to end what is open where it is not known whether a silence has begun that may not be."""
-    for absence in query.absences:
-        if query.stream_of(absence.symbol).silence is not None:
-            raise query.fault(
-                ("absence", absence.symbol),
-                f"at_end='close' cannot tell whether {absence.symbol}, a silence, begins with the last event",
-                "leave at_end out, or the NOT (…)",
-            )
+    for name in query.absent_silences:
+        raise query.fault(
+            ("absence", name),
+            f"at_end='close' cannot tell whether {name}, a silence, begins with the last event",
+            "leave at_end out, or the NOT (…)",
+        )
 
 
 def refuse_closing(query: Query) -> None:

@@ -46,7 +46,7 @@ class _Drawing:
         for name in symbols:
             start = self.number(0, 6)
             self.spans[name] = start, self.number(start + 1, 8)
-        self.silent = self.symbol() if self.takes("SILENCE", sequence is None) else None
+        self.silent = self.symbol() if self.takes("SILENCE") else None
 
     # What chance decides
 

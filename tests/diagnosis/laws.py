@@ -232,9 +232,7 @@ def stream_faults(drawn: CombinedScenario, rng: Random) -> Iterator[str]:
         return
     told = with_ids(query)
     partitions = {tuple(key): partition for key, partition in _stream_partitions(drawn)}
-    # reasons are compared by time; those of events of one time in `tests.test_sequence`
-    rows = [] if query.is_sequenced else _some(told.run(frames, **options), rng)
-    for row in rows:
+    for row in _some(told.run(frames, **options), rng):
         try:
             why = told.why(row, frames, **options)
         except ValueError as error:

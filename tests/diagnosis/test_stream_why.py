@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -40,7 +41,7 @@ def _agrees(drawn: CombinedScenario, partition: Any, bound: dict[str, Any], why:
         end = None if interval.te is None else plain(interval.te)
         said = plain(interval.ts), end, plain(interval.valid_at)
         if said != (
-            known.start,
+            math.floor(known.start),
             _known(partition, known.end),
             _known(partition, known.valid),
         ):
