@@ -806,9 +806,7 @@ def in_sequence(
     sequenced = [number for number, one in enumerate(streams) if one.is_sequenced]
     if len(sequenced) == 1 and rng.random() < 0.4:
         (number,) = sequenced
-        streams = tuple(
-            _by_row(one) if at == number else one for at, one in enumerate(streams)
-        )
+        streams = tuple(_by_row(one) if at == number else one for at, one in enumerate(streams))
     return drawn.having(
         streams=streams,
         ties="error",

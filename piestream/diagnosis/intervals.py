@@ -100,7 +100,11 @@ def all_runs(rows: GivenRows) -> dict[str, pl.DataFrame]:
     ends = pl.concat(instants)
     known = {name: joined_by(table, ends, rows.keys, _LAST) for name, table in found.items()}
     so_far = pl.when(lasts).then(pl.max_horizontal("te", _LAST)).otherwise("te")
-    shown = [so_far.alias("te")] if rows.query.is_sequenced else [so_far.alias("te"), so_far.alias("end")]
+    shown = (
+        [so_far.alias("te")]
+        if rows.query.is_sequenced
+        else [so_far.alias("te"), so_far.alias("end")]
+    )
     return {name: table.with_columns(shown).drop(_LAST) for name, table in known.items()}
 
 

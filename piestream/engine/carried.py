@@ -87,9 +87,7 @@ class CarriedState:
             np.array(bits, np.bool_).reshape(len(bits), len(frame)),
             {n: frame[f"value {n}"] for n in self.values},
             self.past,
-            None
-            if self.last_instants is None
-            else frame["last instant"].to_numpy().copy(),
+            None if self.last_instants is None else frame["last instant"].to_numpy().copy(),
         )
 
     def forget(self, partitions: Words) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.engine.carried import CarriedState
 from piestream.engine.columns import flags, nulls, taken, values_at
 from piestream.engine.instants import EventRows, Instants, merged, silences
@@ -157,13 +157,8 @@ class EventStreams:
                 sequences = rows.sequences[at]
             lists.add(rows.groups[at], rows.times[at], sequences)
         events = {number: self._event_rows(number, rows, mine[number]) for number in self.carried}
-        deadlines = {one.stream: np.flatnonzero(one.known_at == NONE) for one in silent}
         deadlines_at = {
-            one.stream: lists.add(
-                one.groups[deadlines[one.stream]],
-                one.instants[deadlines[one.stream]],
-                is_behind=self.binding.query.is_sequenced,
-            )
+            one.stream: lists.add(*one.deadlines, is_behind=self.binding.query.is_sequenced)
             for one in silent
         }
         ends_at = {
@@ -175,12 +170,10 @@ class EventStreams:
         at_rows = np.zeros(len(rows.times), np.int64)
         for number, at in mine.items():
             at_rows[at] = places[number]
-        at_silences = {}
-        for one in silent:
-            at_silences[one.stream] = np.append(at_rows, NONE)[one.known_at]
-            at_silences[one.stream][deadlines[one.stream]] = instants.places[
-                deadlines_at[one.stream]
-            ]
+        at_silences = {
+            rows_of.stream: rows_of.places(at_rows, instants.places[deadlines_at[rows_of.stream]])
+            for rows_of in silent
+        }
         found = MergedRows(instants, at_rows, at_silences)
         found.counts += [instants.numbered(places[n]) for n in self._counted]
         nowhere = np.zeros(0, np.int64)

@@ -15,8 +15,6 @@ of that time, after all of its events. An end that is still to come has a number
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -36,57 +34,41 @@ _FURTHEST = (1 << 62) - (1 << 40)
 #: The number of an end at time 0 that is still to come, as `joins.boxes.ahead` has it.
 _AHEAD = 1 << 62
 
-
-@dataclass(frozen=True, slots=True)
-class _Past:
-    """The ordered instants of a partition: the times of the latest, and how many there were before these."""
-
-    times: Words
-    before: int
-
-    def count_before(self, times: Words) -> Words:
-        """How many ordered instants come before each of these times."""
-        return self.before + np.searchsorted(self.times, times).astype(np.int64)
-
-    def since(self, time: int) -> _Past:
-        """The same without instants before a time."""
-        gone = int(np.searchsorted(self.times, time))
-        return _Past(self.times[gone:].copy(), self.before + gone)
-
-
-_NOTHING = _Past(np.zeros(0, np.int64), 0)
+_NONE = np.zeros(0, np.int64)
 
 
 class InstantNumbers:
     """How many ordered instants each partition had, and when the latest were.
 
-    These are kept where there are rows that say times, not where only silences start and end at events.
+    Their times are kept where there are rows that say times, not where only silences start and end at events.
     """
 
     def __init__(self, keeps_times: bool = True) -> None:
         self._keeps_times = keeps_times
-        self._past: dict[int, _Past] = {}
+        self._counts = np.zeros(0, np.int64)  # by partition
+        self._times: dict[int, Words] = {}
 
     def __deepcopy__(self, memo: dict[int, object]) -> InstantNumbers:
-        return copied_but(self, memo, _past=self._past.copy())
+        return copied_but(self, memo, _counts=self._counts.copy(), _times=self._times.copy())
 
     def add(self, instants: Instants, numbers: Words) -> Words:
         """Take the instants of partitions in; gives how much more than twice its time each is."""
+        self._make_room(int(numbers.max(initial=-1)) + 1)
         is_ordered = instants.is_ordered
-        counts = np.cumsum(is_ordered, dtype=np.int64) - is_ordered
-        times = instants.times[is_ordered]
-        edges = instants.offsets.tolist()
-        ordered_edges = np.append(0, np.cumsum(is_ordered))[instants.offsets].tolist()
-        for g, partition in enumerate(numbers.tolist()):
-            first, end = ordered_edges[g : g + 2]
-            past = self._past.get(partition, _NOTHING)
-            counts[edges[g] : edges[g + 1]] += past.before + len(past.times) - first
-            if self._keeps_times:
-                past = _Past(np.concatenate([past.times, times[first:end]]), past.before)
-            else:
-                past = _Past(past.times, past.before + end - first)
-            self._past[partition] = past
-        return 2 * counts + is_ordered
+        up_to = np.concatenate([[0], np.cumsum(is_ordered)])
+        edges = up_to[instants.offsets]
+        counts = up_to[:-1] + (self._counts[numbers] - edges[:-1])[instants.groups]
+        self._counts[numbers] += np.diff(edges)
+        if self._keeps_times:
+            times, places = instants.times[is_ordered], edges.tolist()
+            for partition, first, end in zip(
+                numbers.tolist(), places[:-1], places[1:], strict=True
+            ):
+                if first < end:
+                    past = self._times.get(partition, _NONE)
+                    self._times[partition] = np.concatenate([past, times[first:end]])
+        shift: Words = 2 * counts + is_ordered
+        return shift
 
     def of_times(self, times: Words, partitions: Words, now: Words) -> Words:
         """The numbers of what lies at these times, before all events of them; ``now`` it is later."""
@@ -96,27 +78,28 @@ class InstantNumbers:
         found[is_ahead] = _AHEAD + times[is_ahead]
         for partition in np.unique(partitions[is_past]).tolist():
             mine = np.flatnonzero(is_past & (partitions == partition))
-            before = self._past.get(partition, _NOTHING).count_before(times[mine])
-            found[mine] = 2 * (times[mine] + before)
+            past = self._times.get(partition, _NONE)
+            since = len(past) - np.searchsorted(past, times[mine]).astype(np.int64)
+            found[mine] = 2 * (times[mine] + self._counts[partition] - since)
         return found
 
     def forget(self, before: int, partitions: set[int]) -> None:
         """Drop the instants before a time, and all those of partitions that are gone."""
-        self._past = {
-            partition: past.since(before)
-            for partition, past in self._past.items()
+        self._counts[[partition for partition in partitions if partition < len(self._counts)]] = 0
+        self._times = {
+            partition: times[np.searchsorted(times, before) :].copy()
+            for partition, times in self._times.items()
             if partition not in partitions
         }
 
     def frame(self, partitions: list[int]) -> pl.DataFrame:
         """What is kept of these partitions, as columns."""
-        kept = [self._past.get(partition, _NOTHING) for partition in partitions]
-        times = [past.times.tolist() for past in kept]
-        before = [past.before for past in kept]
+        self._make_room(max(partitions, default=-1) + 1)
+        times = [self._times.get(partition, _NONE).tolist() for partition in partitions]
         return pl.DataFrame(
             [
                 pl.Series("instants", times, dtype=pl.List(pl.Int64)),
-                pl.Series("instants before", before, dtype=pl.Int64),
+                pl.Series("count of instants", self._counts[partitions], dtype=pl.Int64),
             ]
         )
 
@@ -124,10 +107,19 @@ class InstantNumbers:
         """Take over what `frame` gave."""
         if frame.schema != self.frame([]).schema or any(frame.null_count().row(0)):
             raise damaged("the numbers of instants do not fit")
-        self._past = {
-            partition: _Past(np.array(times, np.int64), before)
-            for partition, (times, before) in enumerate(frame.rows())
+        self._counts = frame["count of instants"].to_numpy().copy()
+        self._times = {
+            partition: np.array(times, np.int64)
+            for partition, times in enumerate(frame["instants"])
+            if len(times)
         }
+
+    def _make_room(self, count: int) -> None:
+        """Room for partitions that are new."""
+        missing = count - len(self._counts)
+        if missing > 0:
+            more = np.zeros(max(missing, len(self._counts)), np.int64)
+            self._counts = np.concatenate([self._counts, more])
 
 
 def check_reach(times: pl.Series) -> None:

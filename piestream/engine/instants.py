@@ -156,6 +156,4 @@ def merged(
     among = among[is_first] if is_sequenced else np.zeros(len(times), np.int8)
     offsets = np.searchsorted(groups, np.arange(n_groups + 1)).astype(np.int64)
     places = tuple(place[first:end] for first, end in pairwise(edges))
-    return Instants(
-        groups, times, offsets, among != Among.FIRST, among == Among.BEHIND, places
-    )
+    return Instants(groups, times, offsets, among != Among.FIRST, among == Among.BEHIND, places)

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from piestream.compiled.constants import NONE
 from piestream.engine import ordering
 from piestream.engine.columns import kept, taken
 from piestream.engine.instants import order_by_time
@@ -72,6 +73,18 @@ class SilenceRows:
     known_at: Words  # the row of the event at which it becomes known
     started_at: Words  # the row of that with which the silence starts
     start_instants: Words  # its number, where it came before and instants are numbered
+
+    @property
+    def deadlines(self) -> tuple[Words, Words]:
+        """The groups and the times of those that are known at deadlines."""
+        at = self.known_at == NONE
+        return self.groups[at], self.instants[at]
+
+    def places(self, at_rows: Words, at_deadlines: Words) -> Words:
+        """The instants at which they are known, of those of all rows and of deadlines."""
+        found = np.append(at_rows, NONE)[self.known_at]
+        found[self.known_at == NONE] = at_deadlines
+        return found
 
 
 def sorted_rows(

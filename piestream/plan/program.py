@@ -107,9 +107,11 @@ def counted_streams(query: Query) -> list[int]:
 def numbers_instants(query: Query) -> bool:
     """Whether instants are numbered by their times (`engine.instant_numbers`).
 
-    So where events of one time are told apart beside intervals that start and end between events.
+    So where events of one time are told apart beside intervals that start and end between events,
+    and where MAX GAP ends what one of several streams has, which is no event of theirs.
     """
-    return query.is_sequenced and any(stream.is_ready_made for stream in query.streams)
+    several = query.is_sequenced and query.is_combined
+    return several and any(s.is_ready_made or s.max_gap for s in query.streams)
 
 
 @dataclass(frozen=True)

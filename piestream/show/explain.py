@@ -230,8 +230,10 @@ def _order(query: Query) -> Iterator[str]:
             yield f"events{of} of one time come in the order of {_second(stream)}"
     yield "starts and ends are events: relations ask which of two comes first, also at one time"
     yield "lengths, windows, gaps and distances measure time alone"
-    if any(stream.is_ready_made for stream in query.streams):
+    if any(stream.is_ready_made and stream.silence is None for stream in query.streams):
         yield "rows of intervals start and end before all events of that time"
+    if any(stream.silence is not None for stream in query.streams):
+        yield "a silence becomes known behind all events of its deadline"
 
 
 # -- predicates and symbols ------------------------------------------------------------------------
