@@ -52,6 +52,8 @@ class Pages:
     load_filters: Callable[[], pl.DataFrame] = pl.DataFrame
     #: What the files were when they were looked at, where they may be overwritten.
     identities: tuple[Identity, ...] = ()
+    #: Whether each of these would be another one if the file had been overwritten since.
+    is_settled: bool = True
     #: How long the files were written, where that is known.
     sizes: tuple[int, ...] = ()
 
@@ -175,11 +177,18 @@ class Pages:
         """The rows of a file."""
         self._check(file)
         n_columns = int(self.n_pages[file]) * len(self.schema)
-        return footers.scan(self.paths[file], self.in_folders, n_columns)
+        return footers.scan(self.paths[file], self.in_folders, n_columns, self._reader)
+
+    @cached_property
+    def _reader(self) -> object:
+        """Who looks at the files: it tells these pages from others."""
+        return object()
 
     @property
-    def is_overwritten(self) -> bool:
-        """Whether files are no longer what they were when they were looked at."""
+    def may_be_overwritten(self) -> bool:
+        """Whether files may no longer be what they were when they were looked at."""
+        if not self.is_settled:
+            return True
         try:
             for path, known in zip(self.paths, self.identities, strict=bool(self.identities)):
                 check_identity(path, known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,9 @@ def plain_pages(root: Path, paths: Sequence[Path]) -> Pages:
     are what they were the last time nothing is parsed again, once they are some seconds old.
     """
     identities = tuple(map(identity_of, paths))
-    found = _pages_of if all(map(is_settled, identities)) else _pages_of.__wrapped__
-    return found(root, tuple(paths), identities)
+    if all(map(is_settled, identities)):
+        return _pages_of(root, tuple(paths), identities)
+    return replace(_pages_of.__wrapped__(root, tuple(paths), identities), is_settled=False)
 
 
 @lru_cache(maxsize=4)
