@@ -67,10 +67,15 @@ class SeparateLoop:
         self._dispatcher._cache = KernelCache(function, announcement.begin)
         self.known.append(self)
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether this process has its machine code."""
+        return bool(self._dispatcher.overloads)
+
     def address(self) -> int:
         """Where its machine code begins; it is loaded from the disk or compiled first."""
         with global_compiler_lock:
-            if not self._dispatcher.overloads:
+            if not self.is_compiled:
                 with announcement.of_one(), seldom_collected():
                     self._dispatcher.compile(self.signature)
                 self._dispatcher.disable_compile()
