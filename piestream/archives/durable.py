@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from piestream.errors import ArchiveError, FileError
+from piestream.errors import ArchiveError, FileError, SchemaError
 
 __all__ = [
     "check_size", "checksum", "damage_told", "damaged", "flush_directory", "make_directory", "missing_files_told", "place", "replace_text",
@@ -57,7 +57,7 @@ def damage_told(paths: Iterable[Path], is_own: bool) -> Iterator[None]:
     except (pl.exceptions.SchemaError, pl.exceptions.ColumnNotFoundError) as error:
         folder = next(iter(paths)).parent
         why = str(error).split("\n")[0].split(", hint:")[0]
-        raise FileError(
+        raise SchemaError(
             f"the files in {folder} have other columns than the first one: {why}. Write them with the "
             "same columns and types"
         ) from None

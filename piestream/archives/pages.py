@@ -18,7 +18,7 @@ from piestream.archives.footers import Identity, check_identity, footers
 from piestream.archives.statistics import FIRST, HIGHEST, LOWEST, MISSING, ROWS
 from piestream.archives.store import in_ticks
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
-from piestream.errors import FileError
+from piestream.errors import SchemaError
 from piestream.expressions.columns import columns_named
 
 __all__ = ["FILE", "Pages", "Words", "scanned", "stretches"]
@@ -177,7 +177,7 @@ class Pages:
         """Refuse rows of a file whose columns have other types than in the first one."""
         for name, dtype in frame.schema.items():
             if dtype != self.schema[name]:
-                raise FileError(
+                raise SchemaError(
                     f"{self.paths[file]}: its column {name} has type {dtype}, and in {self.paths[0]} "
                     f"{self.schema[name]}: write one of them with the type of the other"
                 )

@@ -206,11 +206,11 @@ def test_files_whose_columns_are_of_other_types_are_named(
     later = first.with_columns(ts=pl.col("ts") + 2)
     later.with_columns(x=pl.col("x").cast(pl.Float64)).write_parquet(tmp_path / "b.parquet")
     with pytest.raises(
-        ps.FileError, match=r"b\.parquet: its column x has type Float64, and in .*Int64"
+        ps.SchemaError, match=r"b\.parquet: its column x has type Float64, and in .*Int64"
     ):
         _QUERY.run(ps.archive(tmp_path))
     later.drop("x").write_parquet(tmp_path / "b.parquet")
-    with pytest.raises(ps.FileError, match=r'other columns than the first one: .*"x"'):
+    with pytest.raises(ps.SchemaError, match=r'other columns than the first one: .*"x"'):
         _QUERY.run(ps.archive(tmp_path))
 
 
@@ -221,5 +221,5 @@ def test_files_of_other_types_are_named_among_several_streams(tmp_path: Path) ->
     query = ps.query(
         "FROM s ORDER BY ts WITH t ORDER BY ts DEFINE a AS s.x > 5, b AS t.x > 5 PATTERN a before b WITHIN 9"
     )
-    with pytest.raises(ps.FileError, match=r"other columns than the first one: .* column x"):
+    with pytest.raises(ps.SchemaError, match=r"other columns than the first one: .* column x"):
         query.run({"s": ps.archive(tmp_path), "t": rows}, at_end="close")
