@@ -227,7 +227,7 @@ def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, 
     changed = scratch.absent_changed
     if (changed or store.known().has_expired) and store.count():
         settling.take_ended(changed & (~partition.mask | scratch.exceeded))
-        settling.take_begun(changed & partition.mask & program.bridged)
+        settling.take_begun(changed & partition.mask & program.begin_deciding)
         if changed & program.absent or store.known().has_expired:
             settling.drop_dead(int(changed & program.absent != 0))
     settling.take_due()
