@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -644,12 +645,13 @@ class _Partition:
                 longer_than = self.clock.ticks(source.silence.longer_than)
                 spans += self._may_become_silent(source.silence.of, longer_than, now)
             for span in [*spans, None]:
+                is_quiet = partial(self._is_gap_quiet, group.name, span, present, now)
                 until = absent.last_instant(
                     group.name,
                     self._shown(now),
                     present,
                     span,
-                    group.relations,
+                    group.relations_if(is_quiet),
                     group.lengths,
                     group.distances,
                     dict.fromkeys(apart),
@@ -663,6 +665,31 @@ class _Partition:
                 if until is not None and (found is None or until > found):
                     found = until
         return found
+
+    def _is_gap_quiet(
+        self,
+        absent_name: str,
+        span: absent.Span | None,
+        present: Mapping[str, absent.Span],
+        now: Time,
+        name: str,
+        after: bool,
+    ) -> bool:
+        """Whether no run of two symbols touches the gap between an absent interval and one of the match.
+
+        The absent one (None: one to come) lies ``after``, or before.
+        """
+        first, later = (present[name], span) if after else (span, present[name])
+        if first is None or first.places[1] is None:
+            return True  # it has not ended: there is no gap yet
+        end, start = first.places[1], None if later is None else later.places[0]
+        return not any(
+            one.since <= now
+            and (start is None or one.start < start)
+            and ((known := one.end_at(now)) is None or known > end)
+            for each in (absent_name, name)
+            for one in self.all[each]
+        )
 
     def _may_become_silent(self, stream: int, longest: int, now: Time) -> Iterator[absent.Span]:
         """What is a silence if no event comes for as long as that takes, of which nothing is known yet."""
