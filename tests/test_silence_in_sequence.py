@@ -113,6 +113,18 @@ def test_nothing_may_come_at_the_time_of_a_deadline_once_it_is_over() -> None:
     assert found.rows() == [(6, 0, 1)]  # what is open then ends later than at 6
 
 
+def test_what_ends_by_max_gap_is_forgotten_beside_events_of_one_time() -> None:
+    query = ps.query("""
+        FROM s ORDER BY t, q WITH o ORDER BY t, q MAX GAP 3
+        DEFINE a AS s.x, b AS o.x PATTERN a contains b WITHIN 9
+    """)
+    session = query.open()
+    came = (("s", (1, 1, True)), ("o", (2, 1, True)), ("s", (30, 2, False)))
+    found = [session.push(_events(row), stream=name) for name, row in came]
+    session._stream.compact()
+    assert pl.concat([*found, session.advance(40)]).rows() == [(5, 1, None, 2, 5)]
+
+
 def test_the_start_of_a_silence_is_kept_in_a_snapshot() -> None:
     query = ps.query(HOT.format("q"))
     rows = _events((1, 1, True), (1, 2, False), (1, 3, False))
@@ -279,6 +291,12 @@ def test_an_archive_gives_what_its_rows_as_frames_give(
     found = query.run(rows)
     assert len(found) > 10
     assert query.run(kept).sort(found.columns).equals(found.sort(found.columns))
+    for text in (
+        HOT.format("ROW"),
+        f"FROM ({HOT.format('ROW')}) AS y DEFINE a AS y PATTERN a WITHIN 9",
+    ):
+        with pytest.raises(ps.QueryError, match="an archive keeps its rows by key and time"):
+            ps.query(text).run({"s": kept})
 
 
 def test_the_scenarios_are_worth_trying() -> None:

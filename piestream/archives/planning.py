@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,9 +21,9 @@ from piestream.archives.statistics import KEYS
 from piestream.archives.verdicts import Flags, Verdict, verdicts
 from piestream.language.model import Query
 from piestream.language.options import RunOptions
-from piestream.plan.binding import Binding
+from piestream.plan.binding import Binding, input_key
 
-__all__ = ["BATCH_ROWS", "ArchivePlan"]
+__all__ = ["BATCH_ROWS", "ArchivePlan", "refuse_row_order"]
 
 #: So large a part of the cost of a scan may be spent to know more of the rarest symbol, where it is not
 #: known yet whether pages will be selected at all.
@@ -32,16 +32,24 @@ LOOKED_AT = 1 / 32
 BATCH_ROWS = 1 << 22
 
 
+def refuse_row_order(query: Query, archives: Collection[str] | None = None) -> None:
+    """Refuse ROW of streams that are archives, by their names; all may be."""
+    for number, stream in enumerate(query.streams):
+        for one in (stream,) if stream.query is None else stream.query.inputs:
+            if one.row_order and (archives is None or input_key(one) in archives):
+                raise query.fault(
+                    query.part(number, "order_by" if one is stream else "source"),
+                    "an archive keeps its rows by key and time, not in the order in which they came",
+                    "name a column that orders events of one time, as in ORDER BY ts, seq",
+                )
+
+
 class ArchivePlan:
     """What a query reads of an archive: the pages of its cores, or all."""
 
     def __init__(self, query: Query, pages: Pages, options: RunOptions) -> None:
-        if query.streams[0].row_order and pages.time is not None:
-            raise query.fault(
-                ("order_by",),
-                "an archive keeps its rows by key and time, not in the order in which they came",
-                "name a column that orders events of one time, as in ORDER BY ts, seq",
-            )
+        if pages.time is not None:
+            refuse_row_order(query)
         self.query = query
         self.pages = pages
         self.binding = bound(query, self.pages.schema, is_grouped=True)

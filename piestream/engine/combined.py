@@ -446,7 +446,7 @@ class CombinedStream(Stream):
         earliest = self._intervals.forget(now, awaited, set(free))
         if self._instants is not None:
             # an end that is still to come finds its interval by its start
-            waiting = self._buffer.rows
+            waiting = self._buffer.rows if self._instants.keeps_times else None
             starts = [] if waiting is None else waiting[START].drop_nulls().bottom_k(1).to_list()
             earliest = min([earliest, *starts])
             self._instants.forget(max(earliest, INT64_MIN), set(free))

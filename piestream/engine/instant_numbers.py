@@ -44,7 +44,7 @@ class InstantNumbers:
     """
 
     def __init__(self, keeps_times: bool = True) -> None:
-        self._keeps_times = keeps_times
+        self.keeps_times = keeps_times
         self._counts = np.zeros(0, np.int64)  # by partition
         self._times: dict[int, Words] = {}
 
@@ -59,7 +59,7 @@ class InstantNumbers:
         edges = up_to[instants.offsets]
         counts = up_to[:-1] + (self._counts[numbers] - edges[:-1])[instants.groups]
         self._counts[numbers] += np.diff(edges)
-        if self._keeps_times:
+        if self.keeps_times:
             times, places = instants.times[is_ordered], edges.tolist()
             for partition, first, end in zip(
                 numbers.tolist(), places[:-1], places[1:], strict=True

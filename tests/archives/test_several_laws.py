@@ -21,6 +21,7 @@ from tests.stream_scenario import (
     StreamSpec,
     absent_scenario,
     combined_scenario,
+    silence_in_sequence,
     silence_scenario,
 )
 
@@ -63,7 +64,7 @@ def _tiled(drawn: CombinedScenario, rng: Random) -> dict[str, pl.DataFrame]:
 def _shifted(
     stream: StreamSpec, drawn: CombinedScenario, row: Any, offset: int, number: int, is_quiet: bool
 ) -> dict[str, Any]:
-    known = (*stream.times, *drawn.keys, "id")
+    known = (*stream.times, *drawn.keys, "id", "seq")
     changed = {name: None if is_quiet and name not in known else v for name, v in row.items()}
     for time in stream.times:
         if changed[time] is not None:
@@ -71,6 +72,45 @@ def _shifted(
     if "id" in changed:
         changed["id"] += 1000 * number
     return changed
+
+
+def _archived(
+    drawn: CombinedScenario, frames: dict[str, pl.DataFrame], folder: Path, rng: Random
+) -> dict[str, Any]:
+    """The inputs, most of them as archives."""
+    given: dict[str, Any] = dict(frames)
+    for name, stream in drawn.inputs.items():
+        if rng.random() < 0.8 and frames[name][stream.times[0]].null_count() == 0:
+            key = rng.choice([None, list(drawn.keys) or None])
+            lake = ps.archive(
+                folder / name, time=stream.times[0], key=key,
+                page_rows=rng.choice([1, 2, 5]), file_rows=rng.choice([5, 40]),
+            )  # fmt: skip
+            lake.append(frames[name])
+            given[name] = lake
+    return given
+
+
+def test_silences_beside_events_of_one_time_are_those_of_all_inputs_as_frames() -> None:
+    less = 0
+    for seed in range(_SEEDS):
+        rng = Random(f"archives in sequence {seed}")
+        drawn = silence_in_sequence(seed, _KINDS, seed % 3 == 2)
+        if any(stream.by_row for stream in drawn.inputs.values()):
+            continue  # an archive keeps no order of rows
+        frames = _tiled(drawn, rng)
+        try:
+            expected = drawn.query.run(frames)
+        except (ps.TieError, pl.exceptions.PolarsError, OverflowError):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            given = _archived(drawn, frames, Path(folder), rng)
+            chosen = rows_of_inputs(drawn.query, given, FileOptions())
+            less += any(len(chosen[name]) < len(frames[name]) for name in frames)
+            found = drawn.query.run(given)
+        assert found.schema == expected.schema
+        assert sorted(map(repr, found.rows())) == sorted(map(repr, expected.rows())), f"{drawn}"
+    assert less
 
 
 def test_the_rows_are_those_of_all_inputs_as_frames(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,16 +135,7 @@ def test_the_rows_are_those_of_all_inputs_as_frames(monkeypatch: pytest.MonkeyPa
         except (ps.TieError, pl.exceptions.PolarsError, OverflowError):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            given: dict[str, Any] = dict(frames)
-            for name, stream in drawn.inputs.items():
-                if rng.random() < 0.8 and frames[name][stream.times[0]].null_count() == 0:
-                    key = rng.choice([None, list(drawn.keys) or None])
-                    lake = ps.archive(
-                        Path(folder, name), time=stream.times[0], key=key,
-                        page_rows=rng.choice([1, 2, 5]), file_rows=rng.choice([5, 40]),
-                    )  # fmt: skip
-                    lake.append(frames[name])
-                    given[name] = lake
+            given = _archived(drawn, frames, Path(folder), rng)
             chosen = rows_of_inputs(query, given, options)
             fewer = [name for name in frames if len(chosen[name]) < len(frames[name])]
             less += bool(fewer)
