@@ -41,7 +41,8 @@ class Judged(Record):
     now: Carried[int]  # the time up to which everything is known
     passed: Carried[int]  # the last one that is over: others of the time that is now may come
     instant: Carried[int]  # up to which everything is known; the time, where instants are times
-    told: Carried[int]  # the time up to which events of the partition tell it
+    told: Carried[int]  # the time of the last event of the partition
+    told_instant: Carried[int]  # its instant
     closes: Carried[bool]
     ended: Carried[int]  # symbols (as bits) whose intervals have ended if they are interrupted
 
@@ -116,8 +117,9 @@ class Judged(Record):
             self.future, n_others, self.now, is_sequenced, is_over, self.instant,
             absence.begins_known != 0,
         )  # fmt: skip
-        is_row = program.rows >> absence.symbol & 1 != 0  # announced with its end
-        future.place_absent(at, self.is_shown(at.start), is_row or self.is_shown(at.end))
+        # an end that a row has said
+        is_said = program.rows >> absence.symbol & 1 != 0 and at.end != OPEN
+        future.place_absent(at, self.is_shown(at.start), is_said or self.is_shown(at.end))
         for number in range(n_others):
             s = self.pair(absence, number).symbol
             slot = self.slot(s)

@@ -53,24 +53,20 @@ def _in_outlook(judged: Judged, ended: int) -> Judged:
     """The same where interrupted intervals of some symbols (as bits) have ended, and others go on."""
     return Judged(
         judged, judged.partition, judged.ids, judged.future, judged.now, judged.passed,
-        judged.instant, judged.told, judged.closes, ended,
+        judged.instant, judged.told, judged.told_instant, judged.closes, ended,
     )  # fmt: skip
 
 
 @kernel
 def _as_told(judged: Judged) -> Judged:
     """The same as the last event has told it: of what is open no end, whatever time has passed since."""
-    if judged.told == judged.now:
+    if judged.told_instant == judged.instant:
         return judged
     told = judged.told
-    passed = told
-    instant = told
-    if judged.partition.program.is_sequenced:  # others of its time may come
-        passed = told - 1
-        instant = judged.partition.last_instant()
+    passed = told - judged.partition.program.is_sequenced  # others of its time may come
     return Judged(
-        judged, judged.partition, judged.ids, judged.future, told, passed, instant, told,
-        judged.closes, judged.ended,
+        judged, judged.partition, judged.ids, judged.future, told, passed, judged.told_instant, told,
+        judged.told_instant, judged.closes, judged.ended,
     )  # fmt: skip
 
 
