@@ -595,8 +595,7 @@ def _query_stream(
         own = replace(rng.choice(definitions), at_least=None, at_most=None)
         inner = inner.having(definitions=(own,), clauses=(), within=10_000, windows=())
         rows, gap = base.rows, None
-        if own.bridging is None:
-            inner = _with_absence(Random(f"{rng.random()} absent"), inner, own.name)
+        inner = _with_absence(Random(f"{rng.random()} absent"), inner, own.name)
     query = CombinedScenario(
         streams=(StreamSpec(f"{name}_in", "events", rows, gap),),
         definitions=tuple((0, definition) for definition in inner.definitions),
