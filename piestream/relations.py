@@ -210,9 +210,10 @@ SETS: dict[str, Relation] = {
 
 @cache
 def convex_parts(relations: Relation) -> tuple[Relation, ...]:
-    """Some of Allen's relations in few sets, each of which leaves out none between those that it has.
+    """Some relations in few sets, each of which leaves out none of Allen's between those that it has.
 
-    So a set is what a range of signs of each comparison allows, and can be said by inequalities alone.
+    So a set is what a range of signs of each comparison allows, and can be said by inequalities alone. A
+    precise form is a set of its own, unless the wide form is there, too.
 
     >>> [names(part) for part in convex_parts(SETS["intersects"] | Relation.AFTER)]  # not met-by
     [('overlaps', 'finished-by', 'contains', 'starts', 'equals', 'started-by', 'during', 'finishes', 'overlapped-by'), ('after',)]
@@ -227,6 +228,7 @@ def convex_parts(relations: Relation) -> tuple[Relation, ...]:
                 part = larger
         parts.append(part)
         rest = [relation for relation in rest if not relation & part]
+    parts += (p for wide, p in PRECISE_FORM.items() if p & relations and not wide & relations)
     return tuple(parts)
 
 

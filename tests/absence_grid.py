@@ -134,8 +134,29 @@ def _compared(x: Axis, y: Axis, sign: int) -> NDArray[np.bool_]:
     return (operator.lt, operator.eq, operator.gt)[sign + 1](x, y)
 
 
+def _is_quiet(first: Run, later: Run | None, others: Sequence[Run]) -> bool:
+    """Whether nothing touches the gap between two runs, of which the later one may be to come."""
+    if first.end is None:
+        return True  # there is none yet
+
+    def end_of(run: Run) -> int:
+        assert run.end is not None
+        return run.end + run.is_closed
+
+    return not any(
+        (later is None or run.start < later.start)
+        and (run.end is None or end_of(run) > end_of(first))
+        for run in others
+    )
+
+
 def _may_satisfy(
-    group: GridGroup, now: int, present: Mapping[str, Run], c: Run | None, closes: bool
+    group: GridGroup,
+    now: int,
+    present: Mapping[str, Run],
+    c: Run | None,
+    closes: bool,
+    all_runs: Mapping[str, Sequence[Run]],
 ) -> bool:
     """Whether this c, or one that has not begun, may satisfy all of the group.
 
@@ -159,6 +180,11 @@ def _may_satisfy(
             return False
     for name, allowed in group.relations.items():
         run = present[name]
+        others = [*all_runs[group.absent], *all_runs[name]]
+        if allowed & Relation.FOLLOWS and _is_quiet(run, c, others):
+            allowed |= Relation.AFTER
+        if allowed & Relation.FOLLOWED_BY and c is not None and _is_quiet(c, run, others):
+            allowed |= Relation.BEFORE
         theirs = np.array([_FINE * run.end]) if run.end is not None else later
         shown_xs, shown_xe = start[:, :, None], end[:, :, None]
         ys, shown_ye = np.array([[[_FINE * run.start]]]), theirs[None, None, :]
@@ -220,8 +246,9 @@ def decided_at(
             related = {name: run for name, run in known.items() if name in group.relations}
             taken = {present[name] for name in group.same}
             some = [r for r in runs(group.absent) if r.start not in taken]
+            everything = {name: runs(name) for name in {*group.relations, group.absent}}
             for c in (None, *some):
-                if _may_satisfy(group, instant.time, related, c, closes):
+                if _may_satisfy(group, instant.time, related, c, closes, everything):
                     return True
         return False
 

@@ -270,7 +270,7 @@ def _ordered_hidden(
 
 
 #: Behind all places, and what cannot be.
-_LAST_PLACE = 10**30
+_LAST_PLACE = NEVER
 _IMPOSSIBLE: Inequality = (ORIGIN, ORIGIN, -1, 0)
 
 

@@ -20,6 +20,10 @@ _NAMES = ("gone", "no1", "Void", "z")
 #: Of these signs of ``y - x``, those that bound it from above, and from below.
 _UPPER, _LOWER = ("<", "<=", "=", "BETWEEN"), (">", ">=", "=", "BETWEEN")
 
+_PRECISE = {"before": "followed-by", "after": "follows"}
+
+_BEFORE, _AFTER = _PRECISE.items()
+
 Planted = Mapping[str, tuple[int, int]]
 
 
@@ -107,7 +111,18 @@ def _related(rng: Random, planted: Planted, x: str, y: str) -> Clause:
     names = {one for one in RELATIONS if _flag(one) & flag}
     names.update(rng.sample(sorted(RELATIONS), rng.choice((0, 0, 1, 2, 5, 9))))
     listed = rng.sample(sorted(names), len(names))
-    return Clause(x, y, tuple(listed), turned=rng.random() < 0.2)
+    turned = rng.random() < 0.2
+    return Clause(x, y, tuple(_more_precisely(listed, (x, y, planted[x]))), turned=turned)
+
+
+def _more_precisely(listed: list[str], seed: object) -> list[str]:
+    """The same relations, now and then one that may be so only if nothing lies between."""
+    rng = Random(f"{listed} {seed}")
+    if rng.random() < 0.6:
+        return listed
+    precise = {wide: p for wide, p in _PRECISE.items() if wide in listed and rng.random() < 0.7}
+    more = [p for wide, p in _PRECISE.items() if wide not in listed and rng.random() < 0.1]
+    return [precise.get(name, name) for name in listed] + more
 
 
 def _flag(name: str) -> int:
@@ -140,7 +155,7 @@ def _starts_in_time(clauses: Iterable[Clause], name: str) -> bool:
         if one.distance is not None:
             if one.distance[2] in (_UPPER if one.y == name else _LOWER):
                 return True
-        elif ("after" if one.x == name else "before") not in one.names:
+        elif not {*(_AFTER if one.x == name else _BEFORE)} & {*one.names}:
             return True
     return False
 
@@ -153,6 +168,6 @@ def _is_kept_for_a_time(clauses: Iterable[Clause], name: str, windowed: Iterable
         if one.distance is not None:
             if one.distance[2] in (_UPPER if one.x == name else _LOWER):
                 return True
-        elif ("before" if one.x == name else "after") not in one.names:
+        elif not {*(_BEFORE if one.x == name else _AFTER)} & {*one.names}:
             return True
     return False

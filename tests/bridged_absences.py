@@ -23,7 +23,7 @@ from tests.truth import column
 
 __all__ = ["bridged_absences", "main"]
 
-_NAMES = [name for name in ALL_NAMES if name not in ("followed-by", "follows")]
+_NAMES = [*ALL_NAMES]
 _KINDS = ("events", "events", "events", "known", "identified", "rows")
 #: The ways in, and how many cases these have.
 _WAYS = {"frame": 60, "session": 30, "disordered restored": 20, "restored": 20, "event": 6}

@@ -32,7 +32,8 @@ from tests.absence_grid import (
 
 __all__ = ["WAYS", "Case", "ManyAbsences", "disagreements", "many_absences"]
 
-_NAMES = [name for name in ALL_NAMES if name not in ("followed-by", "follows")]
+_PRECISE = ("followed-by", "follows")
+_NAMES = [name for name in ALL_NAMES if name not in _PRECISE]
 _COLUMNS = ("a", "b", "c", "d")
 WAYS = ("frame", "session", "disordered", "event")
 #: A window in which every match is, so that the oracle can look at the window itself.
@@ -231,6 +232,8 @@ def _groups(query: Query) -> Iterator[GridGroup]:
 def _conditions(rng: Random, absent: str, other: str) -> Iterator[str]:
     if rng.random() < 0.75:
         names = rng.sample(_NAMES, rng.choice((1, 1, 2, 3, 5)))
+        if rng.random() < 0.3:
+            names[rng.randrange(len(names))] = rng.choice(_PRECISE)
         yield f"{absent} {'; '.join(names)} {other}"
     for _ in range(rng.choice((0, 1, 1, 2))):
         one, two = rng.choice(((absent, other), (other, absent)))

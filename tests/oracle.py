@@ -261,7 +261,7 @@ class Group:
             allowed = frozenset(n for bit, n in enumerate(ALL_NAMES) if c.relations >> bit & 1)
             if c.x != absence.symbol:
                 allowed = frozenset(_INVERSE[name] for name in allowed)
-            relations[c.x if c.y == absence.symbol else c.y] = allowed - _PRECISE
+            relations[c.x if c.y == absence.symbol else c.y] = allowed
             for d in c.distances:
                 end, since = (d.symbol, d.which), (d.other, d.other_which)
                 distances.append((end, since, d.comparison, clock.ticks(d.length)))
@@ -270,6 +270,23 @@ class Group:
         most = None if symbol.at_most is None else clock.ticks(symbol.at_most)
         events = symbol.at_least_events or 0, symbol.at_most_events
         return cls(absence.symbol, relations, distances, (least, most), *events)
+
+    def relations_if(self, is_quiet: Callable[[str, bool], bool]) -> dict[str, frozenset[str]]:
+        """The relations to each present symbol by their endpoints alone.
+
+        ``is_quiet`` says of a present symbol whether nothing touches the gap that begins with the end of its
+        interval (else with the end of the absent one).
+        """
+        return {name: self._relations_if(name, is_quiet) for name in self.relations}
+
+    def _relations_if(self, name: str, is_quiet: Callable[[str, bool], bool]) -> frozenset[str]:
+        allowed = self.relations[name]
+        found = allowed - _PRECISE
+        if "follows" in allowed and is_quiet(name, True):
+            found |= {"after"}
+        if "followed-by" in allowed and is_quiet(name, False):
+            found |= {"before"}
+        return found
 
     def has_count(self, events: int, more_may_come: bool) -> bool:
         """Whether so many events are allowed, or may become so."""
@@ -670,6 +687,10 @@ class _Partition:
         names = list(present)
         for chosen in product(spans, *(self._spans(name, present[name], now) for name in names)):
             of_present = dict(zip(names, chosen[1:], strict=True))
+
+            def is_quiet(name: str, after: bool, chosen: Any = (chosen[0], of_present)) -> bool:
+                return self._is_quiet(group.name, name, after, *chosen, now)
+
             apart = {n: None if of_present[n].end is not None else bridging for n in same}
             found.add(
                 absent.last_instant(
@@ -677,7 +698,7 @@ class _Partition:
                     self.moments[now].time,
                     of_present,
                     chosen[0],
-                    group.relations,
+                    group.relations_if(is_quiet),
                     group.lengths,
                     group.distances,
                     apart,
@@ -691,6 +712,29 @@ class _Partition:
         ):
             return absent.CERTAIN
         return max((min(at, absent.NEVER) for at in found if at is not None), default=None)
+
+    def _is_quiet(
+        self,
+        absent_name: str,
+        name: str,
+        after: bool,
+        span: absent.Span | None,
+        present: Mapping[str, absent.Span],
+        now: int,
+    ) -> bool:
+        """Whether none of two symbols touches the gap between an absent interval and one of the match.
+
+        The absent one lies ``after``, or before; one to come may begin with the next event. What is
+        interrupted has ended, or the gap would not be one, or nothing would begin behind it.
+        """
+        of_match = present[name]
+        end, start = of_match.places[1], now + 1 if span is None else span.places[0]
+        if not after:
+            end, start = None if span is None else span.places[1], of_match.places[0]
+        if end is None:
+            return True  # it has not ended: there is no gap yet
+        pasts = [next(self._pasts(one, now))[0] for one in (absent_name, name)]
+        return not any(past[k] for past in pasts for k in range(int(end), int(start)))
 
     def _same_as(self, group: Group, match: Match) -> list[str]:
         """The symbols of a match that never have an interval of the absent one."""

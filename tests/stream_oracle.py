@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -660,13 +661,14 @@ class _Partition:
         there = [span for span in spans if span is not None] if spans else [None]
         for span, *others in product(there, *(self._spans(n, bound[n], now) for n in names)):
             present = dict(zip(names, others, strict=True))
+            is_quiet = partial(self._is_gap_quiet, group.name, span, present, now)
             found.add(
                 absent.last_instant(
                     group.name,
                     self._shown(now),
                     present,
                     span,
-                    group.relations,
+                    group.relations_if(is_quiet),
                     group.lengths,
                     group.distances,
                     {n: None if present[n].end is not None else bridging for n in apart},
@@ -703,6 +705,39 @@ class _Partition:
                     return absent.NOW, bridging
                 return absent.ORIGIN, math.floor(ceased) + bridging
         return None
+
+    def _is_gap_quiet(
+        self,
+        absent_name: str,
+        span: absent.Span | None,
+        present: Mapping[str, absent.Span],
+        now: Time,
+        name: str,
+        after: bool,
+    ) -> bool:
+        """Whether no run of two symbols touches the gap between an absent interval and one of the match.
+
+        The absent one (None: one to come) lies ``after``, or before. What is interrupted has ended, or the gap
+        would not be one, or nothing would begin behind it.
+        """
+        first, later = (present[name], span) if after else (span, present[name])
+        if first is None or first.places[1] is None:
+            return True  # it has not ended: there is no gap yet
+        end, start = first.places[1], None if later is None else later.places[0]
+        return not any(
+            one.since <= now
+            and (start is None or one.start < start)
+            and self._is_after(one, end, now)
+            for each in (absent_name, name)
+            for one in self.all[each]
+        )
+
+    def _is_after(self, one: Known, end: Time, now: Time) -> bool:
+        """Whether an interval has not ended by an end, as far as is known."""
+        known = one.end_at(now)
+        if known is None:
+            known = one.ceased_at(now)
+        return known is None or known > end
 
     def _may_become_silent(self, stream: int, longest: int, now: Time) -> Iterator[absent.Span]:
         """What is a silence if no event comes for as long as that takes, of which nothing is known yet."""

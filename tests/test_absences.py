@@ -16,7 +16,7 @@ from piestream.joins.records import Program
 from piestream.joins.state_records import RingHeader
 from piestream.language.absence_waits import wait_texts
 from piestream.plan.binding import bind
-from tests.many_absences import WAYS, disagreements, many_absences
+from tests.many_absences import WAYS, Case, disagreements, many_absences
 
 ALONE = ps.query(
     "FROM s PARTITION BY k ORDER BY ts DEFINE a AS a, c AS c "
@@ -55,6 +55,43 @@ def test_what_may_still_become_long_enough_is_waited_for() -> None:
     session = long.open()
     session.push(pl.concat([RUN, short[:1]]))
     assert session.advance(20).is_empty()
+
+
+NEXT = ps.query(
+    "FROM s PARTITION BY k ORDER BY ts DEFINE a AS a, c AS c "
+    "PATTERN a AND NOT (c follows a AND c.ts - a.te BETWEEN 5 AND 10) WITHIN 99 RETURN a.ts"
+)
+
+
+def test_the_next_one_is_not_waited_for_once_another_one_has_begun() -> None:
+    late = _events(("x", 9, False, True), ("x", 10, False, False), ("x", 30, False, False))
+    assert NEXT.run(pl.concat([RUN, late])).is_empty()
+    for a in (True, False):  # at 5 a begins, or a c that is too near
+        between = _events(("x", 5, a, not a), ("x", 6, False, False))
+        found = NEXT.run(pl.concat([RUN, between, late])).rows()
+        assert found == [("x", 5, 1), *([("x", 9, 5)] if a else [])]
+        session = NEXT.open()
+        session.push(RUN)
+        session = NEXT.open(state=session.snapshot())
+        assert session.push(between[:1]).rows() == [("x", 5, 1)]
+
+
+def test_an_interval_that_is_open_when_the_other_ends_lets_none_follow() -> None:
+    over = _events(("x", 2, True, True), ("x", 3, False, True), ("x", 4, False, False))
+    found = NEXT.run(pl.concat([RUN[:1], over, _events(("x", 9, False, True))]))
+    assert found.rows() == [("x", 3, 1)]
+
+
+def test_of_the_one_before_nothing_lies_between() -> None:
+    query = ps.query(
+        "FROM s ORDER BY ts DEFINE a AS a, c AS c "
+        "PATTERN a AND NOT (c followed-by a AND a.ts - c.te <= 50) WITHIN 9 RETURN a.ts"
+    )
+    first = _events(("x", 1, False, True), ("x", 2, False, False))
+    second = _events(("x", 40, True, False))
+    assert query.run(pl.concat([first, second])).is_empty()
+    between = _events(("x", 10, True, False), ("x", 30, False, False))  # long before the window
+    assert query.run(pl.concat([first, between, second])).rows() == [(40, 40)]
 
 
 def test_conditions_that_cannot_hold_together_are_not_waited_for() -> None:
@@ -271,7 +308,8 @@ def test_a_row_that_is_missing_is_a_disagreement() -> None:
     drawn = (many_absences(seed, 10) for seed in range(99))
     many = next(m for m in drawn if m is not None and any(m.expected().values()))
     times = tuple(case.times[:1] for case in many.cases)
-    cases = tuple(replace(case, times=t) for case, t in zip(many.cases, times, strict=True))
+    held = ({name: all_held[:1] for name, all_held in case.holds.items()} for case in many.cases)
+    cases = tuple(Case(*case) for case in zip(times, held, strict=True))
     fewer = replace(many, cases=cases)
     assert many.expected() != fewer.expected()
 

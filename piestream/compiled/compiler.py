@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from numba import njit, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 
 from piestream.compiled.announcement import Announcement
 from piestream.compiled.cache import KernelCache
@@ -46,6 +47,41 @@ def compile_loop(function: Callable[..., Any], signature: Any, inline: bool) -> 
             dispatcher.compile(signature)
         dispatcher.disable_compile()
     return dispatcher
+
+
+class SeparateLoop:
+    """A loop that others call at an address, and that is compiled once somebody asks for that.
+
+    So what few queries need costs the others no time to compile. How loops call it is in lowering.py.
+    """
+
+    #: All there are.
+    known: ClassVar[list[SeparateLoop]] = []
+
+    def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+        self.function = function
+        self.signature = signature
+        self._dispatcher = njit(
+            nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy"
+        )(function)
+        self._dispatcher._cache = KernelCache(function, announcement.begin)
+        self.known.append(self)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether this process has its machine code."""
+        return bool(self._dispatcher.overloads)
+
+    def address(self) -> int:
+        """Where its machine code begins; it is loaded from the disk or compiled first."""
+        with global_compiler_lock:
+            if not self.is_compiled:
+                with announcement.of_one(), seldom_collected():
+                    self._dispatcher.compile(self.signature)
+                self._dispatcher.disable_compile()
+            compiled = next(iter(self._dispatcher.overloads.values()))
+        found: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+        return found
 
 
 def compiled_part(dispatcher: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_global, signature
 from numba.extending import (
     infer_getattr,
@@ -21,7 +22,7 @@ from numba.extending import (
     register_model,
 )
 
-from piestream.compiled.compiler import Address, compiled_part
+from piestream.compiled.compiler import Address, SeparateLoop, compiled_part
 from piestream.compiled.intrinsics import WORDS
 
 if TYPE_CHECKING:
@@ -64,6 +65,13 @@ def register(record: type[Record]) -> None:
     lower_builtin(record, types.VarArg(types.Any))(_new)
 
 
+def register_separate(loop: SeparateLoop) -> None:
+    """Let loops call a separate one: its address comes before its arguments."""
+    called = type(f"call {loop.function.__name__}", (_Separate,), {"key": loop, "loop": loop})
+    infer_global(loop, types.Function(called))
+    lower_builtin(loop, types.VarArg(types.Any))(_call_at)
+
+
 @register_model(RecordType)
 @register_model(RowsType)
 class _Model(models.StructModel):
@@ -94,6 +102,12 @@ class _Method(AbstractTemplate):
 class _New(AbstractTemplate):
     def generic(self, arguments: Any, keywords: Any) -> Any:
         return signature(self.record.type, arguments[0], *self.record.carried.values())
+
+
+class _Separate(AbstractTemplate):
+    def generic(self, arguments: Any, keywords: Any) -> Any:
+        expected = self.loop.signature
+        return signature(expected.return_type, types.int64, *expected.args)
 
 
 @infer_global(operator.getitem)
@@ -133,6 +147,18 @@ def _new(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
     value = _shaped(context, builder, sig.return_type, address)
     for member, what in enumerate(carried, 1):
         value = builder.insert_value(value, what, member)
+    return value
+
+
+def _call_at(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+    address, *others = arguments
+    result, types_of_others = sig.return_type, sig.args[1:]
+    convention = context.call_conv
+    shape = convention.get_function_type(result, types_of_others)
+    loop = builder.inttoptr(address, shape.as_pointer())
+    status, value = convention.call_function(builder, loop, result, types_of_others, others)
+    with cgutils.if_unlikely(builder, status.is_error):
+        convention.return_status_propagate(builder, status)
     return value
 
 

@@ -35,6 +35,8 @@ from typing import (
     Any,
     ClassVar,
     Generic,
+    ParamSpec,
+    Protocol,
     Self,
     TypeVar,
     get_args,
@@ -46,7 +48,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from piestream.compiled.compiler import compile_loop
+from piestream.compiled.compiler import SeparateLoop, compile_loop
 from piestream.compiled.interpreted import (
     INTERPRETED,
     BitWords,
@@ -57,7 +59,7 @@ from piestream.compiled.interpreted import (
     within,
 )
 from piestream.compiled.intrinsics import WORDS
-from piestream.compiled.lowering import RecordType, RowsType, register
+from piestream.compiled.lowering import RecordType, RowsType, register, register_separate
 
 __all__ = [
     "Array",
@@ -68,6 +70,7 @@ __all__ = [
     "Flags",
     "Record",
     "Rows",
+    "Separate",
     "Table",
     "Times",
     "WordRows",
@@ -77,9 +80,13 @@ __all__ = [
     "inline_kernel",
     "kernel",
     "method",
+    "separate_kernel",
 ]
 
 T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 F = TypeVar("F", bound=Callable[..., Any])
 
 # -- the types of what loops take ------------------------------------------------------------------
@@ -311,21 +318,62 @@ def inline_kernel(function: F) -> F:
     return loop
 
 
+class Separate(Protocol[P, R_co]):
+    """A loop that is called at its address, which is given before its arguments."""
+
+    def __call__(self, address: int, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+    def address(self) -> int: ...
+
+
+def separate_kernel(function: Callable[P, R]) -> Separate[P, R]:
+    """A loop that few queries need: it is compiled by itself, once somebody asks for its address.
+
+    Whoever calls it has that from Python, and gives it before the arguments.
+    """
+    arguments, result = _annotated(function)
+    loop: Any
+    if INTERPRETED:
+        loop = InterpretedSeparate(_in_python(function, [hint is int for hint in arguments]))
+    else:
+        loop = SeparateLoop(function, numba_type(result)(*map(numba_type, arguments)))
+        register_separate(loop)
+    return loop  # type: ignore[no-any-return]
+
+
 def method(function: F) -> F:
     """A method of a record that loops can call."""
     function.is_method = True  # type: ignore[attr-defined]
     return function
 
 
-def _loop(function: Callable[..., Any], owner: Any = None, inline: bool = False) -> Any:
+def _annotated(function: Callable[..., Any], owner: Any = None) -> tuple[list[Any], Any]:
+    """What a loop is annotated to take, and to give."""
     names = {owner.__name__: owner} if owner else None
     hints = get_type_hints(function, localns=names, include_extras=True)
     result = hints.pop("return")
-    arguments = [owner, *hints.values()] if owner else [*hints.values()]
+    return [owner, *hints.values()] if owner else [*hints.values()], result
+
+
+def _loop(function: Callable[..., Any], owner: Any = None, inline: bool = False) -> Any:
+    arguments, result = _annotated(function, owner)
     if INTERPRETED:
         return _in_python(function, [hint is int for hint in arguments])
     signature = numba_type(result)(*map(numba_type, arguments))
     return compile_loop(function, signature, inline)
+
+
+class InterpretedSeparate:
+    """A separate loop in Python, which has no address and needs none."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, address: int, /, *arguments: Any) -> Any:
+        return self._function(*arguments)
+
+    def address(self) -> int:
+        return 0
 
 
 def _in_python(function: Callable[..., Any], is_int: list[bool]) -> Callable[..., Any]:

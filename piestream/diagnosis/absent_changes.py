@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from piestream.diagnosis.changes import Proposal, shift, with_symbol
+from piestream.diagnosis.changes import Proposal, shift, wide, with_symbol
 from piestream.diagnosis.excluded import (
     Excluded,
     difference,
@@ -33,7 +33,7 @@ from piestream.language.distances import distances_of, normalized
 from piestream.language.model import Query
 from piestream.language.parts import Constraint
 from piestream.language.printer import absence_text
-from piestream.relations import ANY, Relation, inverse, names, said
+from piestream.relations import ANY, PRECISE_FORM, Relation, inverse, names, said
 from piestream.show.table import cell_text
 
 __all__ = ["absences"]
@@ -148,6 +148,7 @@ class _LeftOut:
         held = Relation(0)
         for one in self.there:
             held |= one.held(self.target, constraint, self.match)
+        held |= sum(precise for loose, precise in PRECISE_FORM.items() if held & loose)
         kept = constraint.relations & ~held
         if not kept or constraint.relations == ANY:
             return
@@ -164,7 +165,7 @@ class _LeftOut:
             f"{self._excluded} {names(is_now)[0]} {other} [{start}, {end}) (NOT: {said(written)}); "
             f"with {said(left)} in NOT it matches"
         )
-        others = Relation(ANY & ~constraint.relations)
+        others = Relation(ANY & ~wide(constraint.relations))
         spans = [one.spans(self.target, constraint, self.match) for one in self.there]
         size = max(shift(of[constraint.x], of[constraint.y], others) for of in spans)
         instead = replace(constraint, relations=kept)

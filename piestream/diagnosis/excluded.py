@@ -43,6 +43,19 @@ class Excluded:
         }
         return relation_of(*instants[constraint.x], *instants[constraint.y])
 
+    def follows_at_once(
+        self, target: Target, constraint: Constraint, match: Mapping[str, Any]
+    ) -> bool:
+        """Whether no interval of two symbols that lie apart touches the gap between it and one of a match."""
+        symbols = (constraint.x, constraint.y)
+        (other,) = (name for name in symbols if name != self.symbol)
+        first, later = sorted([self.instants, target.instants(other, match)])
+        gap = (pl.col("start") < later[0]) & (pl.col("end") > first[1])
+        goes_on = pl.col("open") & ~pl.col("interrupted") & pl.lit(not target.rows.closes)
+        end = pl.when(goes_on).then(OPEN).otherwise("end").alias("end")
+        found = (runs(target.rows, target.rows.query.symbol(name)) for name in symbols)
+        return all(table.with_columns(end).filter(gap).is_empty() for table in found)
+
     def spans(
         self, target: Target, constraint: Constraint, match: Mapping[str, Any]
     ) -> dict[str, Span]:
@@ -94,7 +107,10 @@ def _intervals(target: Target, name: str, match: Mapping[str, Any]) -> Iterator[
 
 
 def _fits(target: Target, one: Excluded, constraint: Constraint, match: Mapping[str, Any]) -> bool:
-    if not one.held(target, constraint, match) & wide(constraint.relations):
+    held = one.held(target, constraint, match)
+    if not held & wide(constraint.relations):
+        return False
+    if not held & constraint.relations and not one.follows_at_once(target, constraint, match):
         return False
     spans = one.spans(target, constraint, match)
     lengths = lengths_of(target, one.symbol, constraint)

@@ -14,11 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piestream.compiled.arrays import uninitialized
-from piestream.compiled.constants import INT64_MAX
+from piestream.compiled.constants import INT64_MAX, NONE
+from piestream.compiled.records import Separate
 from piestream.engine.batches import BatchArrays, Changes
+from piestream.joins.absences import settle
+from piestream.joins.arrivals import apply_rows
 from piestream.joins.batch import detect, new_scratch
+from piestream.joins.first import extend_to_first
+from piestream.joins.insertion import insert_next
+from piestream.joins.output import complete
 from piestream.joins.records import Program
 from piestream.joins.result_rows import ResultRow
+from piestream.joins.scan_listed import scan_listed
 from piestream.joins.scratch import Scratch
 
 __all__ = ["Call", "LoopState", "StoppedError", "Workroom", "result_rows"]
@@ -37,6 +44,22 @@ class StoppedError(Exception):
     """Another thread of the same run has failed, so this one stops."""
 
 
+def _separate_loops(program: Program) -> dict[str, Separate[..., Any]]:
+    """The separate loops that a program needs, by the word of the scratch for their address."""
+    loops: dict[str, Separate[..., Any]] = {}
+    if program.absences_at != NONE:
+        loops["settle_at"] = settle
+    if program.has_lists:
+        loops["apply_rows_at"] = apply_rows
+        loops["insert_next_at"] = insert_next
+        loops["scan_listed_at"] = scan_listed
+    if program.finds_first:
+        loops["extend_to_first_at"] = extend_to_first
+    if program.emit_both:
+        loops["complete_at"] = complete
+    return loops
+
+
 class Workroom:
     """What calls of one program work with, one call after the other. A new one never pauses."""
 
@@ -46,6 +69,8 @@ class Workroom:
         self.n_columns = ResultRow.offset("outputs") + header.n_outputs
         self.scratch = new_scratch(program)
         self.fields = Scratch.over(self.scratch)
+        for name, loop in _separate_loops(header).items():
+            setattr(self.fields, name, loop.address())
         self.fields.pause_at = self.fields.events_left = self.fields.most_rows = INT64_MAX
         self.matches = np.empty(_MATCHES_AT_FIRST * header.n_symbols, np.int64)
 

@@ -64,6 +64,11 @@ def warm() -> Warmed:
     for package in _PACKAGES:
         for module in iter_modules([str(root.joinpath(*package.split(".")))]):
             import_module(f"piestream.{package}.{module.name}")
+    if not INTERPRETED:
+        from piestream.compiled.compiler import SeparateLoop
+
+        for loop in SeparateLoop.known:
+            loop.address()
     seconds = time.perf_counter() - started
     directory = None if INTERPRETED else cache.kept_in(str(root / "joins" / "batch.py"))
     return Warmed(_compiled() - before, seconds, directory)

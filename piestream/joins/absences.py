@@ -14,7 +14,15 @@ import numpy as np
 
 from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
-from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
+from piestream.compiled.records import (
+    Array,
+    Carried,
+    Record,
+    Words,
+    kernel,
+    method,
+    separate_kernel,
+)
 from piestream.joins.awaited import AwaitedStore
 from piestream.joins.futures import future_words
 from piestream.joins.judged import Judged
@@ -194,7 +202,7 @@ def _add_found(settling: _Settling, found: int) -> int:
     return given
 
 
-@kernel
+@separate_kernel
 def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, floor: int) -> None:
     """Of the matches found at an event, and of those awaited, leave those whose absences are decided.
 
@@ -222,7 +230,7 @@ def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, 
     changed = scratch.absent_changed
     if (changed or store.known().has_expired) and store.count():
         settling.take_ended(changed & (~partition.mask | scratch.exceeded))
-        settling.take_begun(changed & partition.mask & program.bridged)
+        settling.take_begun(changed & partition.mask & program.begin_deciding)
         if changed & program.absent or store.known().has_expired:
             settling.drop_dead(int(changed & program.absent != 0))
     settling.take_due()

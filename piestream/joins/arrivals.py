@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
-from piestream.compiled.records import Array, Rows, Words, kernel
+from piestream.compiled.records import Array, Rows, Words, kernel, separate_kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.boxes import box_in, least_start
@@ -242,7 +242,7 @@ def _enqueue_many(partition: Partition, scratch: Scratch) -> None:
                 item.last = header.tail - 1
 
 
-@kernel
+@separate_kernel
 def apply_rows(
     place: Words, program: Program, pool_array: Array, scratch: Scratch, columns: Columns,
     rows: Rows[KnownRow], started: int, kept: int,

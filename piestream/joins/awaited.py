@@ -1,8 +1,9 @@
 """Matches that are awaited: those of which an absence is not decided yet, by when and by what they may be.
 
 They are dense records. A heap of their numbers has the first that is due on top. Besides, a match hangs in
-a list of each symbol whose interval must end before anything but time can decide it. With BRIDGING, it hangs
-in another list of each symbol that may go on, or begin, so that less is possible than when it was judged.
+a list of each symbol whose interval must end before anything but time can decide it. With BRIDGING, or where an
+interval may follow another one immediately, it hangs in another list of each symbol that may go on, or begin, so
+that less is possible than when it was judged.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class AwaitedStore(Record):
     def n_lists(self) -> int:
         """How many lists there are."""
         program = self.partition.program
-        return program.n_symbols * (2 if program.bridged else 1)
+        return program.n_symbols * (2 if program.begin_deciding else 1)
 
     @method
     def following(self, number: int) -> Words:

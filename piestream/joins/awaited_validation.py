@@ -56,7 +56,9 @@ def awaited_are_sound(partition: Partition) -> bool:
             return False
         if not 0 <= match.is_late <= program.is_sequenced:
             return False
-        if match.waits & ~program.judged or match.goings & ~(program.judged & program.bridged):
+        if match.waits & ~program.judged or match.goings & ~(
+            program.judged & program.begin_deciding
+        ):
             return False
         for s in range(program.n_symbols):
             if not 0 <= match.ids[s] <= partition.rings[s].tail:

@@ -422,7 +422,7 @@ def _decide_absences(
     used = scratch.n_matches * n
     growing[_MATCHES] = ensure_capacity(growing[_MATCHES], used, n_awaited(partition) * n)
     matches = Matches(pointer(growing[_MATCHES]), growing[_MATCHES].size // n, n)
-    settle(partition, scratch, matches, time, partition.floor_at(time))
+    settle(scratch.settle_at, partition, scratch, matches, time, partition.floor_at(time))
 
 
 @kernel
@@ -587,8 +587,8 @@ def detect(
                         scratch.time += 1  # where the instant lies: see `Closing`
                     scratch.now = scratch.instant if program.is_sequenced else scratch.time
                     growing[_POOL] = apply_rows(
-                        place, program, growing[_POOL], scratch, columns, interval_rows, started,
-                        ended,
+                        scratch.apply_rows_at, place, program, growing[_POOL], scratch, columns,
+                        interval_rows, started, ended,
                     )  # fmt: skip
                     pool = pointer(growing[_POOL])
                     partition = Partition(place, program, pool)
@@ -649,7 +649,9 @@ def detect(
                     partition = Partition(place, program, pool)
                 report(partition, number, waiting, matches, results, scratch, time, ended)
             if program.emit_both and (ended or scratch.complete) and partition.waiting:
-                complete(partition, number, waiting, results, scratch, time, ended)
+                complete(
+                    scratch.complete_at, partition, number, waiting, results, scratch, time, ended
+                )
             if scratch.n_rows >= scratch.most_rows:
                 left = 0
         if scratch.paused:

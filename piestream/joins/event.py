@@ -189,7 +189,7 @@ def drain_queue(partition: Partition, scratch: Scratch, matches: Matches, floor:
                 continue
             scratch.depth = 0
         if partition.program.finds_first:
-            if not extend_to_first(partition, scratch, matches, floor):
+            if not extend_to_first(scratch.extend_to_first_at, partition, scratch, matches, floor):
                 return False
         elif not extend(partition, scratch, matches, floor):
             return False

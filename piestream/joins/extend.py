@@ -238,7 +238,9 @@ def extend(partition: Partition, scratch: Scratch, matches: Matches, floor: int)
             begin_scan(partition, join, cursor, floor)
         is_last = depth + 1 == n_steps
         if join.listed:
-            scanned = scan_listed(partition, scratch, join, step, cursor, matches, is_last, floor)
+            scanned = scan_listed(
+                scratch.scan_listed_at, partition, scratch, join, step, cursor, matches, is_last, floor
+            )  # fmt: skip
         else:
             scanned = scan(partition, scratch, join, step, cursor, matches, is_last, floor)
         if scanned == Scanned.FULL:

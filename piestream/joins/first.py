@@ -16,7 +16,15 @@ import numpy as np
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer, signed, trailing_zeros
-from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
+from piestream.compiled.records import (
+    Array,
+    Carried,
+    Record,
+    Words,
+    kernel,
+    method,
+    separate_kernel,
+)
 from piestream.joins.boxes import least_start
 from piestream.joins.extend import DONE, begin_scan, scan
 from piestream.joins.given import earliest_given, identify, was_given
@@ -191,7 +199,7 @@ def _take(scratch: Scratch, found: Found, room: Words) -> None:
     found.matches.write(found.numbers[place], scratch.bound)
 
 
-@kernel
+@separate_kernel
 def extend_to_first(partition: Partition, scratch: Scratch, matches: Matches, floor: int) -> bool:
     """Do what `extend` does, but write down only matches that may be given."""
     program = partition.program
@@ -231,7 +239,9 @@ def extend_to_first(partition: Partition, scratch: Scratch, matches: Matches, fl
             begin_scan(partition, join, cursor, floor)
         bound &= ~(1 << join.target)
         if join.listed:
-            scanned = scan_listed(partition, scratch, join, step, cursor, matches, False, floor)
+            scanned = scan_listed(
+                scratch.scan_listed_at, partition, scratch, join, step, cursor, matches, False, floor
+            )  # fmt: skip
         else:
             scanned = scan(partition, scratch, join, step, cursor, matches, False, floor)
         begins = scanned == Scanned.BOUND

@@ -25,7 +25,7 @@ from piestream.compiled.records import Carried, Record, Words, kernel, method
 from piestream.intervals.ticks import plus
 from piestream.joins.boxes import FIRST_AHEAD
 from piestream.joins.pairs import compare_times
-from piestream.relations import ENDPOINT_ORDER
+from piestream.relations import ENDPOINT_ORDER, PRECISE_FORM
 
 __all__ = ["FIRST_OF_MATCH", "N_RELATIONS", "Endpoints", "Future", "future_words", "until_of"]
 
@@ -33,7 +33,8 @@ __all__ = ["FIRST_OF_MATCH", "N_RELATIONS", "Endpoints", "Future", "future_words
 N_RELATIONS = 15
 _SIGNS = np.zeros((4, N_RELATIONS), np.int64)
 for _relation, _order in ENDPOINT_ORDER.items():
-    _SIGNS[:, int(_relation).bit_length() - 1] = _order
+    for _form in (_relation, PRECISE_FORM.get(_relation, _relation)):
+        _SIGNS[:, int(_form).bit_length() - 1] = _order
 #: How the start (or end) of the absent one compares with the start (or end) of the other, in each.
 _TS_TS, _TS_TE, _TE_TS, _TE_TE = (np.ascontiguousarray(row) for row in _SIGNS)
 

@@ -6,7 +6,7 @@ What it gives is the seed to extend a match by, if the item can be the last of o
 from __future__ import annotations
 
 from piestream.compiled.constants import INT64_MAX, NONE, OPEN
-from piestream.compiled.records import inline_kernel, kernel
+from piestream.compiled.records import inline_kernel, kernel, separate_kernel
 from piestream.intervals.ticks import lasts
 from piestream.joins.boxes import box_in, least_start
 from piestream.joins.distances import Judged, judge_pair
@@ -141,8 +141,8 @@ def _is_valid_at_arrival(symbol: Symbol, slot: RowSlot, time: int) -> bool:
     return slot.end <= time or not symbol.at_passing
 
 
-@kernel
-def _insert_next(partition: Partition, scratch: Scratch, item: Item, floor: int) -> int:
+@separate_kernel
+def insert_next(partition: Partition, scratch: Scratch, item: Item, floor: int) -> int:
     """Insert intervals or pairs of an item of many until one may be extended; gives its seed.
 
     NONE where there are no more.
@@ -340,7 +340,7 @@ def insert(partition: Partition, scratch: Scratch, item: Item, floor: int) -> in
         _insert_end(partition, item)
         return NONE
     if item.kind >= ItemKind.ARRIVALS:
-        seed = _insert_next(partition, scratch, item, floor)
+        seed = insert_next(scratch.insert_next_at, partition, scratch, item, floor)
         if seed != NONE:
             scratch.item -= 1  # it is taken again, for what is left
         return seed

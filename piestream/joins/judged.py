@@ -24,9 +24,13 @@ __all__ = [
     "fits",
     "may_always_come",
     "to_come_behind_all",
+    "widened",
 ]
 
 _AFTER = int(Relation.AFTER)
+_FOLLOWS = int(Relation.FOLLOWS)
+_FOLLOWED_BY = int(Relation.FOLLOWED_BY)
+_BEFORE = int(Relation.BEFORE)
 
 #: What is known of an interval: it does not satisfy a group; it may, or may not; it does.
 IMPOSSIBLE, MAY_BE, CERTAIN = range(3)
@@ -102,6 +106,45 @@ class Judged(Record):
         return symbols
 
     @method
+    def is_quiet_since(self, absence: Absence, pair: AbsentPair) -> bool:
+        """Whether none of two symbols has an interval that ended behind one of the match, or has not.
+
+        So one of the absent symbol that begins may follow that one immediately. One that is interrupted may have
+        ended: if it goes on, that is known before another one begins.
+        """
+        end = self.end_instant_of(pair.symbol, self.slot(pair.symbol))
+        if end == OPEN:
+            return True
+        partition = self.partition
+        latest = partition.latest_end_before(absence.symbol, OPEN)
+        return max(latest, partition.latest_end_before(pair.symbol, OPEN)) <= end
+
+    @method
+    def allowed_to_come(self, absence: Absence, number: int) -> int:
+        """The relations of a pair that an interval of the absent symbol may have that begins later than now."""
+        pair = self.pair(absence, number)
+        allowed = pair.allowed
+        if allowed & _FOLLOWS and not self.is_quiet_since(absence, pair):
+            allowed &= ~_FOLLOWS
+        return allowed
+
+    @method
+    def allowed_of(self, absence: Absence, number: int, slot: Slot) -> int:
+        """Those that one may have that has begun: not a precise form, if an interval touches the gap."""
+        pair = self.pair(absence, number)
+        allowed = pair.allowed
+        other = self.slot(pair.symbol)
+        if allowed & _FOLLOWS:
+            end = self.end_instant_of(pair.symbol, other)
+            if slot[pair.followed] != end:
+                allowed &= ~_FOLLOWS
+        if allowed & _FOLLOWED_BY:
+            end = self.end_instant_of(absence.symbol, slot)
+            if other[pair.followed_by_other] != end:
+                allowed &= ~_FOLLOWED_BY
+        return allowed
+
+    @method
     def is_shown(self, end: int) -> bool:
         """Whether an end is shown where it lies: not what ends because the input does."""
         return not self.closes or end <= self.partition.last_time
@@ -129,6 +172,16 @@ class Judged(Record):
                 is_shown = True
             future.place_other(number, others, is_shown)
         return future
+
+
+@kernel
+def widened(relations: int) -> int:
+    """The same set, with the wide forms of the precise ones beside them."""
+    if relations & _FOLLOWED_BY:
+        relations |= _BEFORE
+    if relations & _FOLLOWS:
+        relations |= _AFTER
+    return relations
 
 
 @kernel
@@ -172,9 +225,10 @@ def fits(judged: Judged, absence: Absence, slot: Slot) -> int:
         possible = relations_now(
             slot[starts], slot[ends], other[starts], other[ends], judged.instant
         )
-        if not possible & pair.allowed:
+        allowed = widened(judged.allowed_of(absence, number, slot))
+        if not possible & allowed:
             return IMPOSSIBLE
-        if possible & ~pair.allowed:
+        if possible & ~allowed:
             found = MAY_BE
         for number_of_distance in range(pair.distance, pair.distance_end):
             distance = program.distances[number_of_distance]
@@ -199,7 +253,7 @@ def to_come_behind_all(judged: Judged, absence: Absence) -> tuple[bool, int]:
         other = judged.slot(pair.symbol)
         if other.end > judged.now:
             return False, INT64_MIN
-        if not pair.allowed & _AFTER:
+        if not judged.allowed_to_come(absence, number) & (_AFTER | _FOLLOWS):
             return True, INT64_MIN
         for distance_number in range(pair.distance, pair.distance_end):
             distance = judged.partition.program.distances[distance_number]
@@ -225,7 +279,7 @@ def may_always_come(judged: Judged, absence: Absence) -> bool:
     So it is where all that is said is that it begins behind the end of that one, and how soon at most.
     """
     pair = judged.pair(absence, 0)
-    if absence.pair_end - absence.pair > 1 or not pair.allowed & _AFTER:
+    if absence.pair_end - absence.pair > 1 or not pair.allowed & (_AFTER | _FOLLOWS):
         return False
     if judged.slot(pair.symbol).end != OPEN:
         return False

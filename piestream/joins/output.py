@@ -6,7 +6,15 @@ import numpy as np
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
 from piestream.compiled.primitives import at_word, keep_alive, pointer
-from piestream.compiled.records import Array, Carried, Record, Words, kernel, method
+from piestream.compiled.records import (
+    Array,
+    Carried,
+    Record,
+    Words,
+    kernel,
+    method,
+    separate_kernel,
+)
 from piestream.joins.boxes import box_in
 from piestream.joins.given import identify, judge, spend
 from piestream.joins.match_order import places_by_rank
@@ -278,7 +286,7 @@ def _end_waits(
     return count
 
 
-@kernel
+@separate_kernel
 def complete(
     partition: Partition, number: int, waiting: WaitingStore, results: ResultColumns,
     scratch: Scratch, time: int, ended: int,

@@ -262,7 +262,7 @@ class Partition(Record):
             self[self.program.absences_at + _AWAITED_LATE] = 0
             self[self.program.absences_at + _AWAITED_CREDIT] = 0
             self[self.program.absences_at + _AWAITED_EXPIRED] = 0
-            n_lists = self.program.n_symbols * (2 if self.program.bridged else 1)
+            n_lists = self.program.n_symbols * (2 if self.program.begin_deciding else 1)
             for which in range(n_lists):
                 self[self.program.absences_at + _AWAITED_FIRST + which] = NONE
         self.used = 1

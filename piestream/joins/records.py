@@ -80,6 +80,8 @@ class Symbol(Record):
     by_later: int  # first of the words of Side.bound_by_later
     gone_until: int  # word of the partition: when the last of what is forgotten ended, or NONE
     ended_before: int  # of runs: word of the last end of its intervals before one began, or NONE
+    gap: int  # first of its entries in the table of gaps
+    gap_end: int
     # how long it is kept, beyond the shortest time for which intervals of some symbol are
     kept_from: int  # the word from which that counts: 0 the start, 1 the end
     kept: int  # ticks
@@ -99,6 +101,13 @@ class Symbol(Record):
     def first_start(self, floor: int) -> int:
         """The earliest start of an interval that is kept, by this symbol's own window."""
         return INT64_MIN if self.kept_from else minus(floor, self.kept)
+
+
+class Gap(Record):
+    """Where the gap before an interval of a symbol begins: the last end of it or another symbol before."""
+
+    other: int
+    word: int  # of the symbol's slots: the instant; OPEN: one of them had not ended
 
 
 class Key(Record):
@@ -208,6 +217,10 @@ class AbsentPair(Record):
     part_end: int
     distance: int  # first of its distances, in which side 0 is the absent one
     distance_end: int
+    followed: (
+        int  # Gap.word of the absent one, where it may follow the other immediately; else NONE
+    )
+    followed_by_other: int  # that of the other, where it may follow the absent one immediately
 
 
 class Transition(Record):
@@ -355,6 +368,9 @@ class Program(Record):
     absences: Table[Absence]
     absent_pairs: Table[AbsentPair]
     absent_parts: WordTable  # of what a pair allows: relations that inequalities tell from others
+    gaps: Table[Gap]
+    #: Symbols (as bits) whose intervals may decide an absence when they begin, or go on.
+    begin_deciding: int
     absences_at: int  # the partition's words of Awaited, or NONE
     awaited_ring: int  # the partition's ring of matches awaited, or NONE; then that of their heap
     awaited_width: int  # of an AwaitedMatch

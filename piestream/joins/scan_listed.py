@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.primitives import at_word
-from piestream.compiled.records import kernel
+from piestream.compiled.records import kernel, separate_kernel
 from piestream.joins.boxes import Box, box_in
 from piestream.joins.checks import passes
 from piestream.joins.keys import bucket_of, equal_keys, next_with_key
@@ -177,7 +177,7 @@ def _scan_rows(
     return outcome
 
 
-@kernel
+@separate_kernel
 def scan_listed(
     partition: Partition, scratch: Scratch, join: Join, step: Step, cursor: ScanCursor,
     matches: Matches, is_last: bool, floor: int,

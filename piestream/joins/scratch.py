@@ -142,6 +142,13 @@ class Scratch(Record):
     closing: int  # Closing
     absent_changed: int  # symbols (as bits) of NOT groups of which something is new at this event
     exceeded: int  # symbols (as bits) whose open intervals have too many events since this event
+    # where the loops begin that this program needs, and not all do; see calls.py
+    settle_at: int
+    apply_rows_at: int
+    insert_next_at: int
+    scan_listed_at: int
+    extend_to_first_at: int
+    complete_at: int
     events: int  # how many events of the partition there were, up to this one, where that is asked
     barred: int  # 1: no match reported at this event is given
     cursors: Table[ScanCursor]  # by depth

@@ -155,7 +155,7 @@ class AwaitedMatch(Record):
     is_late: int  # 1: when all events of that time are over, where several have one
     place: int  # in the heap
     waits: int  # symbols (as bits): it may be decided when the interval of one of them ends
-    goings: int  # symbols (as bits) with BRIDGING: or when one of them begins, or goes on
+    goings: int  # symbols (as bits): or when one of them begins, or goes on
     ids: Words  # of its intervals, by symbol; behind them its links in the lists
 
 

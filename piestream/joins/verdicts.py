@@ -23,6 +23,7 @@ from piestream.joins.judged import (
     fits,
     may_always_come,
     to_come_behind_all,
+    widened,
 )
 from piestream.joins.listed import is_held
 from piestream.joins.orders import BY_START
@@ -34,9 +35,10 @@ from piestream.relations import ALLEN, ENDPOINT_ORDER, Relation
 __all__ = ["ABSENT", "UNDECIDED", "judge"]
 
 _RELATIONS = int(sum(ALLEN))
-_BEFORE = int(Relation.BEFORE)
-_AFTER = int(Relation.AFTER)
-_BEGINS_LATER = int(sum(r for r in ALLEN if ENDPOINT_ORDER[r].ts_ts > 0))
+_BEFORE = int(Relation.BEFORE | Relation.FOLLOWED_BY)
+_AFTER = int(Relation.AFTER | Relation.FOLLOWS)
+_FOLLOWS = int(Relation.FOLLOWS)
+_BEGINS_LATER = int(sum(r for r in ALLEN if ENDPOINT_ORDER[r].ts_ts > 0) | Relation.FOLLOWS)
 #: How far ends of a closed input lie behind where they are shown, at most.
 _CLOSING = 2
 
@@ -146,10 +148,10 @@ def _add_distances(judged: Judged, absence: Absence, future: Future, number: int
 
 
 @kernel
-def _possible_until(judged: Judged, absence: Absence, at: Endpoints) -> int:
+def _possible_until(judged: Judged, absence: Absence, at: Endpoints, slot: Slot) -> int:
     """How long an interval of the absent symbol may satisfy the group, as `until_of` has it.
 
-    INT64_MIN: it cannot. Of one that is not there neither endpoint is known.
+    INT64_MIN: it cannot. Of one that is not there neither endpoint is known, and ``slot`` is not read.
     """
     n = absence.pair_end - absence.pair
     is_to_come = at.start == OPEN and absence.begins_known and not judged.closes
@@ -163,7 +165,13 @@ def _possible_until(judged: Judged, absence: Absence, at: Endpoints) -> int:
     latest = INT64_MIN
     for number in range(n):
         pair = judged.pair(absence, number)
+        if at.start == OPEN:
+            allowed = judged.allowed_to_come(absence, number)
+        else:
+            allowed = judged.allowed_of(absence, number, slot)
         for part in range(pair.part, pair.part_end):
+            if not parts[part] & allowed:
+                continue
             _begin(judged, absence, future)
             future.relate(number, parts[part])
             _add_distances(judged, absence, future, number)
@@ -216,7 +224,7 @@ def _is_certain(judged: Judged, absence: Absence, slot_id: int) -> bool:
             return False
     for number in range(absence.pair_end - absence.pair):
         pair = judged.pair(absence, number)
-        excluded = _RELATIONS & ~pair.allowed
+        excluded = _RELATIONS & ~widened(judged.allowed_of(absence, number, slot))
         for relation in range(N_RELATIONS):
             if excluded >> relation & 1:
                 _begin(judged, absence, future)
@@ -350,7 +358,8 @@ def _judge_one(judged: Judged, absence: Absence, slot_id: int, scratch: Scratch)
         outlook = _in_outlook(judged, ended)
         latest = INT64_MIN
         if _has_count(outlook, absence, slot, scratch):
-            latest = _possible_until(outlook, absence, outlook.endpoints_of(absence.symbol, slot))
+            at = outlook.endpoints_of(absence.symbol, slot)
+            latest = _possible_until(outlook, absence, at, slot)
         until = max(until, latest)
         certain = (
             certain and latest != INT64_MIN and _is_certain(_as_told(outlook), absence, slot_id)
@@ -375,7 +384,8 @@ def _judge_to_come(judged: Judged, absence: Absence) -> int:
     ended = interrupted
     while True:
         to_come = Endpoints(judged, OPEN, OPEN, OPEN, OPEN)
-        until = max(until, _possible_until(_in_outlook(judged, ended), absence, to_come))
+        outlook = _in_outlook(judged, ended)
+        until = max(until, _possible_until(outlook, absence, to_come, Slot(judged)))
         if not ended:
             return until
         ended = (ended - 1) & interrupted
@@ -451,6 +461,8 @@ def _wait_for(judged: Judged, absence: Absence, is_to_come: bool, match: Awaited
         s = judged.pair(absence, number).symbol
         if judged.slot(s).end == OPEN:
             match.waits |= 1 << s
+        if is_to_come and judged.pair(absence, number).allowed & _FOLLOWS:
+            match.goings |= c | 1 << s
     if partition.program.bridged & c:
         is_open = partition.mask & c != 0
         holds = is_open

@@ -13,12 +13,14 @@ from piestream.language.absences import Absence
 from piestream.language.difference_bounds import amount_of, bounds_of
 from piestream.language.parts import Constraint
 from piestream.language.windows import NO_WINDOW, Window, all_windows
-from piestream.relations import ANY, Relation, convex_parts
+from piestream.relations import ANY, PRECISE_FORM, Relation, convex_parts
 
 if TYPE_CHECKING:
     from piestream.language.model import Query
 
 __all__ = ["wait_texts"]
+
+_PRECISE = Relation(sum(PRECISE_FORM.values()))
 
 
 def wait_texts(query: Query) -> Iterator[tuple[str, str]]:
@@ -64,6 +66,8 @@ class _Waiting:
         same = {s.name for s in query.present if query.same_predicate(s, symbol)}
         of_absent = tuple(_among_runs(one, same) for one in absence.constraints)
         if symbol.bridging is not None or any(len(_parts(one)) > 1 for one in of_absent):
+            return None
+        if any(one.relations & _PRECISE for one in of_absent):
             return None
         names = [one.name for one in query.present]
         in_ticks = unit is None and query.within.in_ticks
@@ -116,7 +120,7 @@ class _Waiting:
 def _among_runs(constraint: Constraint, same: Collection[str]) -> Constraint:
     """A constraint between two runs of one predicate, of which one lies behind the other."""
     if constraint.x in same or constraint.y in same:
-        apart = Relation.BEFORE | Relation.AFTER
+        apart = Relation.BEFORE | Relation.AFTER | _PRECISE
         return replace(constraint, relations=constraint.relations & apart)
     return constraint
 

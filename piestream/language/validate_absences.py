@@ -113,14 +113,20 @@ def _speak_of(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool:
 def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool:
     """Whether a NOT asks what is not looked after yet; reports it."""
     before = len(validation.diagnostics)
+    streams = {one.name: validation.draft.streams[one.stream] for one in validation.draft.symbols}
     for one in spec.constraints:
-        if one.relations != ANY and one.relations & (Relation.FOLLOWED_BY | Relation.FOLLOWS):
-            message = "followed-by and follows cannot stand in NOT (…) yet"
+        precise = one.relations & (Relation.FOLLOWED_BY | Relation.FOLLOWS)
+        ready = [name for name in (one.x, one.y) if name in streams and streams[name].is_ready_made]
+        if precise and ready:
+            listed = " and ".join(names(precise))
+            message = (
+                f"{listed} in NOT (…) can be of runs only yet, and {ready[0]} comes ready-made"
+            )
             validation.report(one.span, message, "write before or after")
     for definition in validation.draft.symbols:
         if definition.name != symbol:
             continue
-        stream = validation.draft.streams[definition.stream]
+        stream = streams[symbol]
         if stream.source().is_known_late:
             message = f"{symbol} is absent, and its intervals may become known later than they end"
             hint = (

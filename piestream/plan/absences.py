@@ -6,8 +6,8 @@ from typing import Any
 
 from piestream.compiled.constants import NONE
 from piestream.joins import records, state_records
-from piestream.plan.draft import ProgramDraft, bits_word, distance_records
-from piestream.relations import Relation, convex_parts, inverse
+from piestream.plan.draft import PRECISE, ProgramDraft, bits_word, distance_records
+from piestream.relations import PRECISE_FORM, Relation, convex_parts, inverse
 
 
 def add_absences(draft: ProgramDraft) -> None:
@@ -20,7 +20,10 @@ def add_absences(draft: ProgramDraft) -> None:
             other = draft.numbers[spec.y if is_x else spec.x]
             allowed = spec.relations if is_x else inverse(spec.relations)
             if other in same and other not in draft.rows:  # runs of one predicate
-                allowed &= Relation.BEFORE | Relation.AFTER
+                allowed &= Relation.BEFORE | Relation.AFTER | PRECISE
+            for wide, precise in PRECISE_FORM.items():
+                if allowed & wide:
+                    allowed &= ~precise
             part, distance = len(draft.absent_parts), len(draft.distances)
             draft.absent_parts += map(int, convex_parts(allowed))
             draft.distances += distance_records(absence.symbol, spec.distances, lengths)
@@ -32,8 +35,14 @@ def add_absences(draft: ProgramDraft) -> None:
                     part_end=len(draft.absent_parts),
                     distance=distance,
                     distance_end=len(draft.distances),
+                    followed=_gap_word(draft, absent, other, bool(allowed & Relation.FOLLOWS)),
+                    followed_by_other=_gap_word(
+                        draft, other, absent, bool(allowed & Relation.FOLLOWED_BY)
+                    ),
                 )
             )
+            if allowed & Relation.FOLLOWS:
+                draft.begin_deciding |= {absent, other}
         stream = draft.query.streams[draft.query.symbols[absent].stream]
         draft.absences.append(
             records.Absence.packed(
@@ -45,6 +54,16 @@ def add_absences(draft: ProgramDraft) -> None:
                 is_longer=absent in draft.ticks.longer,
             )
         )
+
+
+def _gap_word(draft: ProgramDraft, symbol: int, other: int, needed: bool) -> int:
+    """The word of a symbol's slots that says where the gap before an interval begins, or NONE."""
+    if not needed:
+        return NONE
+    for each in (symbol, other):
+        draft.track_ends(each, True)
+    draft.gaps[symbol].append((other, draft.slots.take(symbol)))
+    return draft.gaps[symbol][-1][1]
 
 
 def awaited_words(draft: ProgramDraft) -> int:
@@ -68,6 +87,8 @@ def absence_fields(draft: ProgramDraft, at: int) -> dict[str, Any]:
         "awaited_width": state_records.AwaitedMatch.offset("ids")
         + len(draft.symbols)
         + 2 * _n_lists(draft),
+        "gaps": [records.Gap.packed(other=o, word=w) for some in draft.gaps for o, w in some],
+        "begin_deciding": bits_word(draft.begin_deciding),
         "judged": bits_word(
             {pair[records.AbsentPair.offset("symbol")] for pair in draft.absent_pairs}
             | draft.absent
@@ -77,4 +98,4 @@ def absence_fields(draft: ProgramDraft, at: int) -> dict[str, Any]:
 
 def _n_lists(draft: ProgramDraft) -> int:
     """How many lists a match may be in that is awaited (`awaited.AwaitedStore`)."""
-    return len(draft.symbols) * (2 if draft.bridged else 1)
+    return len(draft.symbols) * (2 if draft.begin_deciding else 1)

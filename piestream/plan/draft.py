@@ -135,6 +135,10 @@ class ProgramDraft:
         self.absences: list[list[int]] = []
         self.absent_pairs: list[list[int]] = []
         self.absent_parts: list[int] = []
+        #: Of each symbol: the others beside whose runs the gap before one of its own counts, and the word of that.
+        self.gaps: list[list[tuple[int, int]]] = [[] for _ in query.symbols]
+        #: The symbols whose intervals may decide an absence when they begin, or go on.
+        self.begin_deciding = set(self.bridged) if self.absent else set()
         self.transitions: list[Words] = []
         self.cells: list[list[int]] = []
         self.cell_words: dict[Cell, int] = {}

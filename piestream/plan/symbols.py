@@ -79,6 +79,8 @@ def add_report_words(draft: ProgramDraft, symbol: int) -> None:
             packed = aggregates.Cell.packed(kind=cell.kind, column=cell.column, word=word)
             draft.cells.append(packed)
     fields["bridge_cell"] = len(draft.cells)
+    fields["gap"] = sum(map(len, draft.gaps[:symbol]))
+    fields["gap_end"] = fields["gap"] + len(draft.gaps[symbol])
     if symbol in draft.bridged:
         for cell_words in draft.cells[fields["cell"] :]:
             kind, column, _ = cell_words

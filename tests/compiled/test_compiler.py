@@ -9,9 +9,11 @@ import pytest
 
 from piestream.compiled.interpreted import INTERPRETED
 from piestream.compiled.primitives import keep_alive, pointer
-from piestream.compiled.records import Array, Words, kernel
+from piestream.compiled.records import Array, Carried, Record, Words, kernel, separate_kernel
 
 if not INTERPRETED:
+    from numba.core.runtime import _nrt_python, rtsys
+
     from piestream.compiled.collection import MANY_OBJECTS, seldom_collected
     from piestream.compiled.compiler import compiled_part
 
@@ -54,6 +56,61 @@ def test_parts_of_parts_work_in_whoever_calls_them() -> None:
     array = np.arange(1, 101)
     assert total(array) == 10_100
     assert first(array) == 2
+
+
+class _Pair(Record):
+    first: int
+    second: int
+
+    factor: Carried[int]
+
+
+@separate_kernel
+def _grown(pair: _Pair, array: Array, more: int) -> Array:
+    """A longer array, that begins with what a pair and its factor give."""
+    if more < 0:
+        raise ValueError("an array cannot shrink")
+    longer = np.zeros(array.size + more, np.int64)
+    longer[0] = pair.factor * (pair.first + pair.second)
+    pair.second = more
+    return longer
+
+
+@kernel
+def _call_grown(address: int, array: Array, more: int) -> Array:
+    longer = _grown(address, _Pair(pointer(array), 10), array, more)
+    keep_alive(array)
+    return longer
+
+
+def test_a_separate_loop_is_called_at_its_address_with_records_and_arrays() -> None:
+    array = np.array([1, 2, 3])
+    for more in (0, 5):
+        longer = _call_grown(_grown.address(), array, more)
+        assert longer.tolist() == [10 * (1 + (2 if more == 0 else 0)), *[0] * (2 + more)]
+        assert array.tolist() == [1, more, 3]
+    assert _grown.address() == _grown.address()
+
+
+def test_what_a_separate_loop_raises_reaches_who_called_it() -> None:
+    array = np.array([1, 2, 3])
+    with pytest.raises(ValueError, match="cannot shrink"):
+        _call_grown(_grown.address(), array, -1)
+    assert _call_grown(_grown.address(), array, 0).size == 3  # and nothing is broken by that
+
+
+def test_separate_loops_leak_no_arrays() -> None:
+    array = np.arange(3)
+    _nrt_python.memsys_enable_stats()
+    try:
+        before = rtsys.get_allocation_stats()
+        for _ in range(10):
+            _call_grown(_grown.address(), array, 100)
+        after = rtsys.get_allocation_stats()
+    finally:
+        _nrt_python.memsys_disable_stats()
+    assert after.alloc > before.alloc
+    assert after.alloc - before.alloc == after.free - before.free
 
 
 def test_garbage_is_collected_seldom_only_while_a_loop_is_compiled() -> None:

@@ -107,6 +107,19 @@ def test_another_threshold_or_length_of_what_is_absent_leaves_it_out() -> None:
         assert said in _excluded_for(definition)
 
 
+def test_of_the_next_one_alone_it_is_said_that_it_is_excluded() -> None:
+    query = ps.query(
+        "FROM s ORDER BY t DEFINE a AS a, c AS c > 2 "
+        "PATTERN a AND NOT (c follows; met-by a AND c.ts - a.te <= 9) WITHIN 99"
+    )
+    rows = ROWS.with_columns(pl.Series("c", [0, 0, 7, 0, 5, 0, 0, 0]))
+    said = _said(query, rows, between=(1, 2))
+    of = "c [3, 4) is excluded: "  # [8, 9) is not the next one
+    assert f"{of}c.ts - a.te is 1 (NOT: c.ts - a.te <= 9); with c.ts - a.te < 1 it matches" in said
+    text = "after a [1, 2) (NOT: met-by; follows); with met-by in NOT it matches"
+    assert of + text in said
+
+
 def test_what_is_excluded_is_told_with_how_many_more_there_are() -> None:
     rows = ROWS.with_columns(pl.Series("c", [0, 0, 7, 0, 5, 0, 0, 0]))
     query = ps.query(

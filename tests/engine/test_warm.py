@@ -91,6 +91,20 @@ def every_way_in() -> None:
     query.run(pl.concat([events, events]), ties="first")
 
 
+def what_few_queries_need() -> None:
+    """NOT, rows of intervals, and the first of many matches: loops that are compiled by themselves."""
+    events = _events()
+    absent = "PATTERN a AND NOT (b after a AND b.ts - a.te <= 3) WITHIN 50"
+    _query(absent).run(events)
+    _query("PATTERN a before b WITHIN 50 ONCE PER b EMIT ON BOTH").run(events)
+    ps.query("""
+        FROM s ORDER BY t
+        WITH (FROM s DEFINE a AS x > 5 PATTERN a WITHIN 50) AS high
+        PARTITION BY k DEFINE h AS high, b AS s.y > 5
+        PATTERN h overlaps; before b WITHIN 50 LIMIT 3
+    """).run(events)
+
+
 def every_upkeep() -> None:
     """What is done now and then: compaction, codes renamed, join orders that follow the state."""
     query = _query("PATTERN a before b AND a overlaps; before c WITHIN 50 RETURN LAST(a.z)",
@@ -119,8 +133,8 @@ def every_table_of_intervals() -> None:
 
 
 EVERYTHING: dict[str, Callable[[], Any]] = {
-    f.__name__: f for f in (every_relation, every_emission, every_aggregate, every_way_in, every_upkeep,
-                             every_table_of_intervals)
+    f.__name__: f for f in (every_relation, every_emission, every_aggregate, every_way_in,
+                             what_few_queries_need, every_upkeep, every_table_of_intervals)
 }  # fmt: skip
 
 _AFTER_WARM = """
@@ -144,6 +158,35 @@ def test_after_it_nothing_is_compiled(features: str) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[]\n"
+
+
+_SEPARATE = """
+import sys
+from piestream.compiled.compiler import SeparateLoop
+from tests.engine import test_warm
+getattr(test_warm, sys.argv[1])()
+print(*sorted(loop.function.__name__ for loop in SeparateLoop.known if loop.is_compiled))
+"""
+
+
+@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
+@pytest.mark.parametrize(
+    ("features", "compiled"),
+    [
+        ("every_relation", ""),
+        (
+            "what_few_queries_need",
+            "apply_rows complete extend_to_first insert_next scan_listed settle",
+        ),
+    ],
+)
+def test_what_few_queries_need_is_compiled_for_these_alone(features: str, compiled: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _SEPARATE, features],
+        cwd=_ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{compiled}\n"
 
 
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
