@@ -515,7 +515,7 @@ class _Partition:
     def _quiet(self, x: str, y: str, xi: Known, yi: Known, end: Time) -> bool:
         """Whether the first of two has this end, and no interval of either symbol that is known by then touches the gap between two."""
         now = max(xi.since, yi.since)
-        first, later = (xi, yi) if xi.start <= yi.start else (yi, xi)
+        first, later, of_first = (xi, yi, x) if xi.start <= yi.start else (yi, xi, y)
         if end >= later.start:
             return False
         return not any(
@@ -524,7 +524,7 @@ class _Partition:
             and (other.end is None or other.end > end)
             for name in (x, y)
             for other in self.all[name]
-            if other not in (first,)
+            if (name, other.number, other.start) != (of_first, first.number, first.start)
         )
 
     def _decided(self, x: str, y: str, xi: Known, yi: Known) -> Time | None:

@@ -158,7 +158,8 @@ def _possible_until(judged: Judged, absence: Absence, at: Endpoints, slot: Slot)
     if is_to_come and minus(_latest_start(judged, absence), _CLOSING) <= judged.passed:
         return INT64_MIN
     parts = judged.partition.program.absent_parts
-    future = judged.future_with(absence, at)
+    is_said = at.start != OPEN and judged.is_said(absence.symbol, slot)
+    future = judged.future_with(absence, at, is_said)
     options_array = np.zeros(2 * n, np.int64)
     options = pointer(options_array)
     chosen = at_word(options, n)
@@ -214,7 +215,8 @@ def _is_certain(judged: Judged, absence: Absence, slot_id: int) -> bool:
     partition = judged.partition
     symbol = partition.program.symbols[absence.symbol]
     slot = partition.ring(absence.symbol).slot(slot_id)
-    future = judged.future_with(absence, judged.endpoints_of(absence.symbol, slot))
+    at = judged.endpoints_of(absence.symbol, slot)
+    future = judged.future_with(absence, at, judged.is_said(absence.symbol, slot))
     if future.is_known():
         return True
     if not future.has_ended():
