@@ -29,6 +29,7 @@ from piestream.language.parts import (
     StreamKind,
     Value,
 )
+from piestream.language.windows import NO_WINDOW
 from piestream.relations import ALL_NAMES
 from tests import absent
 from tests.clock import Clock
@@ -629,7 +630,11 @@ class _Partition:
             if source.silence is not None:
                 longer_than = self.clock.ticks(source.silence.longer_than)
                 spans += self._may_become_silent(source.silence.of, longer_than, now)
-            for span in [*spans, None]:
+            to_come: list[tuple[str, int] | None] = [None]
+            if source.query is not None and _is_known_late(source):
+                found_late = self._known_late(source)
+                to_come = [found_late] if source.query.rows is None else [None, found_late]
+            for span, late in [*((one, None) for one in spans), *((None, one) for one in to_come)]:
                 is_quiet = partial(self._is_gap_quiet, group.name, span, present, now)
                 until = absent.last_instant(
                     group.name,
@@ -644,12 +649,24 @@ class _Partition:
                     longer_than=longer_than,
                     closes=now in self.shown,
                     sequenced=sequenced,
+                    late=late,
                 )
                 if until == absent.CERTAIN:
                     return until
                 if until is not None and (found is None or until > found):
                     found = until
         return found
+
+    def _known_late(self, source: Source) -> tuple[str, int]:
+        """How long after its start, or its end, a match of a query may become known, by its windows alone."""
+        query = source.query
+        assert query is not None
+        if query.rows is not None:
+            assert query.rows.within is not None
+            return "ts", self.clock.ticks(query.rows.within)
+        if query.within != NO_WINDOW:
+            return "ts", self.clock.ticks(query.within)
+        return "te", min(self.clock.ticks(window.length) for window in query.windows)
 
     def _is_gap_quiet(
         self,
@@ -814,6 +831,16 @@ class _Partition:
             holding = outlook & self.allowed.get((x, y), frozenset(ALL_NAMES) - _PRECISE)
             names.add(next(iter(holding & _PRECISE or holding)))
         return names.pop() if len(names) == 1 else None
+
+
+def _is_known_late(source: Source) -> bool:
+    """Whether matches of a query may become known later than they end."""
+    query = source.query
+    if query is None:
+        return False
+    if query.rows is not None or query.absences or any(s.bridging for s in query.symbols):
+        return True
+    return any(map(_is_known_late, query.streams))
 
 
 def _difference(end: Time, since: Time) -> int:

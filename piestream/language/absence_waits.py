@@ -63,6 +63,8 @@ class _Waiting:
     def of(cls, query: Query, absence: Absence, unit: str | None) -> _Waiting | None:
         """None where that depends on the match, or on other intervals of the symbol."""
         symbol = query.symbol(absence.symbol)
+        if query.stream_of(absence.symbol).is_known_late:
+            return None
         same = {s.name for s in query.present if query.same_predicate(s, symbol)}
         of_absent = tuple(_among_runs(one, same) for one in absence.constraints)
         if symbol.bridging is not None or any(len(_parts(one)) > 1 for one in of_absent):
