@@ -171,7 +171,7 @@ class Archive:
     @property
     def pages(self) -> Pages:
         """What is known of each page."""
-        if self._pages is not None and self._pages.is_overwritten:
+        if self._pages is not None and self._pages.may_be_overwritten:
             self._pages = None
         if self._pages is None:
             self._pages = self._own_pages() if self._store is not None else self._plain_pages()

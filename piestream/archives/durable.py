@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from piestream.errors import ArchiveError, FileError
+from piestream.errors import ArchiveError, FileError, SchemaError
 
 __all__ = [
     "check_size", "checksum", "damage_told", "damaged", "flush_directory", "make_directory", "missing_files_told", "place", "replace_text",
@@ -54,6 +54,13 @@ def damage_told(paths: Iterable[Path], is_own: bool) -> Iterator[None]:
         if is_own:
             raise ArchiveError(f"{where} cannot be read: {error}. {_VERIFY}") from None
         raise FileError(f"{where} cannot be read: {error}") from None
+    except (pl.exceptions.SchemaError, pl.exceptions.ColumnNotFoundError) as error:
+        folder = next(iter(paths)).parent
+        why = str(error).split("\n")[0].split(", hint:")[0]
+        raise SchemaError(
+            f"the files in {folder} have other columns than the first one: {why}. Write them with the "
+            "same columns and types"
+        ) from None
 
 
 _VERIFY = "The archive's verify() tells which files are damaged: put back copies of them"

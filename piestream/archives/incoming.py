@@ -10,6 +10,7 @@ import polars as pl
 from piestream.adapters.event_columns import event_list
 from piestream.adapters.frames import as_polars
 from piestream.archives.manifest import Manifest
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.errors import SchemaError, TimeError
 from piestream.plan.columns import is_moment
 
@@ -55,7 +56,19 @@ def fitting(frame: pl.DataFrame, manifest: Manifest) -> tuple[pl.DataFrame, Mani
         raise TimeError(
             f"the time column {manifest.time} is NULL in {missing} of the rows; every row needs a time"
         )
+    _refuse_far(frame[manifest.time])
     return frame, manifest
+
+
+def _refuse_far(times: pl.Series) -> None:
+    """Refuse times that no event may have."""
+    ticks = times.alias("times").to_physical()  # Polars would take some names for patterns
+    for time in (ticks.min(), ticks.max()):
+        if isinstance(time, int) and not INT64_MIN < time < INT64_MAX:
+            raise TimeError(
+                f"the time column {times.name} holds {time}; times must lie strictly between the ends of "
+                "the 64-bit range"
+            )
 
 
 def _refuse_unknown(name: str, dtype: pl.DataType) -> None:

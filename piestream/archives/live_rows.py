@@ -286,10 +286,9 @@ class ArchivedRows:
             return self.nothing
         try:
             rows = pl.concat(self._pages.read(pages, self.binding.columns))
-        except (pl.exceptions.SchemaError, pl.exceptions.ColumnNotFoundError) as error:
-            reason = str(error).partition("\n")[0]
+        except SchemaError as error:
             raise SchemaError(
-                f"the files of {self.archive.path} do not have the columns that the query was bound to: {reason}"
+                f"the files of {self.archive.path} do not have the columns that the query was bound to: {error}"
             ) from None
         for name, dtype in rows.schema.items():
             if not _holds(self.binding.schema[name], dtype):

@@ -17,6 +17,8 @@ from piestream.archives.filters import FILTER, Flags, may_have
 from piestream.archives.footers import Identity, check_identity, footers
 from piestream.archives.statistics import FIRST, HIGHEST, LOWEST, MISSING, ROWS
 from piestream.archives.store import in_ticks
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
+from piestream.errors import SchemaError
 from piestream.expressions.columns import columns_named
 
 __all__ = ["FILE", "Pages", "Words", "scanned", "stretches"]
@@ -52,6 +54,8 @@ class Pages:
     load_filters: Callable[[], pl.DataFrame] = pl.DataFrame
     #: What the files were when they were looked at, where they may be overwritten.
     identities: tuple[Identity, ...] = ()
+    #: Whether each of these would be another one if the file had been overwritten since.
+    is_settled: bool = True
     #: How long the files were written, where that is known.
     sizes: tuple[int, ...] = ()
 
@@ -91,7 +95,7 @@ class Pages:
     def times(self, time: str) -> tuple[Words, Words] | None:
         """The earliest and the latest time of each page in ticks, if that is known of all.
 
-        It is not known where a row may have no time.
+        It is not known where a row may have no time, or one that no event may have.
         """
         known = self._known_times
         if time not in known:
@@ -102,10 +106,16 @@ class Pages:
         columns = (LOWEST + time, HIGHEST + time, MISSING + time)
         if any(name not in self.table.columns for name in columns):
             return None
-        found = self.table.select(in_ticks(columns[0]), in_ticks(columns[1]), columns[2])
+        try:
+            found = self.table.select(in_ticks(columns[0]), in_ticks(columns[1]), columns[2])
+        except pl.exceptions.InvalidOperationError:  # beyond 64 bits
+            return None
         if sum(found.null_count().row(0)) or found[columns[2]].sum():
             return None
-        return found[columns[0]].to_numpy(), found[columns[1]].to_numpy()
+        firsts, lasts = found[columns[0]].to_numpy(), found[columns[1]].to_numpy()
+        if (firsts == INT64_MIN).any() or (lasts == INT64_MAX).any():
+            return None
+        return firsts, lasts
 
     @cached_property
     def filters(self) -> dict[str, list[bytes | None]]:
@@ -156,10 +166,21 @@ class Pages:
         finally:  # what cannot be read may be of another file, too
             for first, *_ in found:
                 self._check(int(self.files[first]))
+        for frame, (first, *_) in zip(frames, found, strict=True):
+            self._check_types(frame, int(self.files[first]))
         return [
             self._wanted_only(frame, pages[(pages >= first) & (pages <= last)], first, last)
             for frame, (first, last, pages, _) in zip(frames, found, strict=True)
         ]
+
+    def _check_types(self, frame: pl.DataFrame, file: int) -> None:
+        """Refuse rows of a file whose columns have other types than in the first one."""
+        for name, dtype in frame.schema.items():
+            if dtype != self.schema[name]:
+                raise SchemaError(
+                    f"{self.paths[file]}: its column {name} has type {dtype}, and in {self.paths[0]} "
+                    f"{self.schema[name]}: write one of them with the type of the other"
+                )
 
     def _wanted_only(
         self, frame: pl.DataFrame, wanted: Words, first: int, last: int
@@ -175,11 +196,18 @@ class Pages:
         """The rows of a file."""
         self._check(file)
         n_columns = int(self.n_pages[file]) * len(self.schema)
-        return footers.scan(self.paths[file], self.in_folders, n_columns)
+        return footers.scan(self.paths[file], self.in_folders, n_columns, self._reader)
+
+    @cached_property
+    def _reader(self) -> object:
+        """Who looks at the files: it tells these pages from others."""
+        return object()
 
     @property
-    def is_overwritten(self) -> bool:
-        """Whether files are no longer what they were when they were looked at."""
+    def may_be_overwritten(self) -> bool:
+        """Whether files may no longer be what they were when they were looked at."""
+        if not self.is_settled:
+            return True
         try:
             for path, known in zip(self.paths, self.identities, strict=bool(self.identities)):
                 check_identity(path, known)

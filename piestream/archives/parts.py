@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 
 from piestream.adapters.binding import bound
 from piestream.archives.archive import Archive
@@ -185,7 +186,10 @@ def _latest_ends(pages: Pages, end: str) -> Words | None:
     """The latest end on each page, and before all times where there is none; None: it is not known."""
     if HIGHEST + end not in pages.table.columns:
         return None
-    latest, missing = pages.table.select(in_ticks(HIGHEST + end), MISSING + end).get_columns()
+    try:
+        latest, missing = pages.table.select(in_ticks(HIGHEST + end), MISSING + end).get_columns()
+    except pl.exceptions.InvalidOperationError:  # beyond 64 bits
+        return None
     has_none = (missing == pages.table[ROWS]).fill_null(False)
     if (latest.is_null() & ~has_none).any():
         return None

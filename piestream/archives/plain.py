@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,9 @@ def plain_pages(root: Path, paths: Sequence[Path]) -> Pages:
     are what they were the last time nothing is parsed again, once they are some seconds old.
     """
     identities = tuple(map(identity_of, paths))
-    found = _pages_of if all(map(is_settled, identities)) else _pages_of.__wrapped__
-    return found(root, tuple(paths), identities)
+    if all(map(is_settled, identities)):
+        return _pages_of(root, tuple(paths), identities)
+    return replace(_pages_of.__wrapped__(root, tuple(paths), identities), is_settled=False)
 
 
 @lru_cache(maxsize=4)
@@ -103,14 +105,15 @@ def _row_groups(number: int, path: Path, schema: pl.Schema) -> Iterator[dict[str
         return
     except (OSError, ValueError) as error:
         raise FileError(f"{path} cannot be read: {error}") from None
+    paths = [metadata.schema.column(place).path for place in range(metadata.num_columns)]
+    # a column may be named as a field of another one is: "a.b"
+    places = [n for n, one in enumerate(paths) if one in schema and paths.count(one) == 1]
     first = 0
     for group in range(metadata.num_row_groups):
         found = metadata.row_group(group)
         row: dict[str, Any] = {FILE: number, FIRST: first, ROWS: found.num_rows}
-        for place in range(found.num_columns):
-            column = found.column(place)
-            if column.path_in_schema in schema:
-                row |= _bounds(column, schema[column.path_in_schema])
+        for place in places:
+            row |= _bounds(found.column(place), schema[paths[place]])
         first += found.num_rows
         if found.num_rows:
             yield row

@@ -23,7 +23,7 @@ from piestream.archives.archive import Archive
 from piestream.archives.closer import Rows, of_pages, rows_of_rarest
 from piestream.archives.cores import NULL_CELL, Core, Flags, KeyRanges, Spans, later
 from piestream.archives.decoding import Decoder
-from piestream.archives.durable import missing_files_told
+from piestream.archives.durable import damage_told, missing_files_told
 from piestream.archives.pages import Pages, Words
 from piestream.archives.parts import Part, parts_of
 from piestream.archives.planning import LOOKED_AT
@@ -77,7 +77,8 @@ def _rows_of(
     found |= _selected(inputs, found, archives, options)
     for key in archives:
         if isinstance(found[key], Archive):
-            found[key] = lazily_read(inputs.readers[key], found[key].scan()).collect()
+            with damage_told(found[key].files, is_own=found[key].time is not None):
+                found[key] = lazily_read(inputs.readers[key], found[key].scan()).collect()
     return found
 
 

@@ -124,6 +124,39 @@ def test_a_file_that_is_written_twice_in_one_step_of_the_clock_is_looked_at_twic
     assert plain.plain_pages(tmp_path, [path]) is plain.plain_pages(tmp_path, [path])
 
 
+def test_the_footer_of_a_file_that_has_just_been_written_counts_for_its_reader_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, kept, reader = tmp_path / "rows.parquet", Footers(), object()
+    _rows(7.0).write_parquet(path, row_group_size=50)
+    known = footers.identity_of(path)
+    monkeypatch.setattr(footers, "identity_of", lambda _: known)  # all in one step of the clock
+    first = kept.scan(path, {}, 4, reader)
+    assert first.select(pl.col("x").max()).collect().item() == 7.0
+    assert kept.scan(path, {}, 4, reader) is first
+    _rows(1.0).write_parquet(path, row_group_size=10)
+    again = kept.scan(path, {}, 4, object())
+    assert again.select(pl.col("x").max()).collect().item() == 1.0
+    assert len(kept) == 1
+
+
+def test_an_archive_looks_again_at_a_file_that_had_just_been_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "LEAST_ROWS", 0)
+    path = tmp_path / "rows.parquet"
+    _rows(7.0).write_parquet(path, row_group_size=10)
+    known = footers.identity_of(path)
+    for module in (footers, plain):  # all in one step of the clock
+        monkeypatch.setattr(module, "identity_of", lambda _: known)
+    lake = ps.archive(tmp_path)
+    assert len(_QUERY.run(lake)) == 1
+    _rows(1.0).write_parquet(path, row_group_size=10)
+    assert len(_QUERY.run(lake)) == 0
+    monkeypatch.setattr(footers, "_LONGEST_STEP", -1)  # some seconds later
+    assert lake.pages is lake.pages
+
+
 def test_a_file_in_place_of_another_is_noticed_though_its_time_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     path.write_bytes(b"old")
@@ -135,19 +168,22 @@ def test_a_file_in_place_of_another_is_noticed_though_its_time_is_kept(tmp_path:
     assert footers.identity_of(path) != known
 
 
-def test_the_footers_that_were_used_last_are_kept(tmp_path: Path) -> None:
+def test_the_footers_that_were_used_last_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(footers, "_LONGEST_STEP", -1)  # as if the files were old
     paths = [tmp_path / f"{n}.parquet" for n in range(4)]
     for n, path in enumerate(paths):
         pl.DataFrame({"x": [n]}).write_parquet(path)
     kept = Footers(most=30)
-    first = kept.scan(paths[0], {}, 10)
+    first = kept.scan(paths[0], {}, 10, object())
     for path in paths[:3]:
-        kept.scan(path, {}, 10)
-    assert kept.scan(paths[0], {}, 10) is first
-    kept.scan(paths[3], {}, 20)
+        kept.scan(path, {}, 10, object())
+    assert kept.scan(paths[0], {}, 10, object()) is first
+    kept.scan(paths[3], {}, 20, object())
     assert len(kept) == 2
-    assert kept.scan(paths[0], {}, 10) is first
-    assert kept.scan(paths[1], {}, 99).collect().item() == 1
+    assert kept.scan(paths[0], {}, 10, object()) is first
+    assert kept.scan(paths[1], {}, 99, object()).collect().item() == 1
     assert len(kept) == 1
     kept.clear()
     assert len(kept) == 0
