@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 import piestream as ps
+from piestream.language.absence_waits import wait_texts
 from piestream.language.model import Query
 from piestream.language.parts import Emit
 from piestream.relations import ALL_NAMES
@@ -71,10 +72,10 @@ def _truth_of(query: Query) -> dict[str, Any]:
     return {name: column(name.lower()) for name in names}
 
 
-def _inner(rng: Random) -> str:
+def _inner(rng: Random, order: str) -> str:
     """A query in brackets whose matches may become known later than they end."""
     within = rng.choice((2, 3, 5, 8))
-    if rng.random() < 0.35:
+    if rng.random() < 0.35 and order == "ts":
         pattern = rng.choice(_PATTERNS)
         named = (n for n in "XYZ" if n in pattern)
         defines = ", ".join(f"{n} AS {n.lower()}" for n in named)
@@ -91,7 +92,7 @@ def _inner(rng: Random) -> str:
     z = ", z AS z" * bool(absent)
     gap = rng.choice(("", "", " MAX GAP 3"))
     return (
-        f"(FROM s0 ORDER BY ts{gap} DEFINE x AS x {bridging}{z} "
+        f"(FROM s0 ORDER BY {order}{gap} DEFINE x AS x {bridging}{z} "
         f"PATTERN x{absent} WITHIN {within}{of} EMIT ON COMPLETION RETURN COUNT(x) AS n) AS j"
     )
 
@@ -107,7 +108,7 @@ def _conditions(rng: Random) -> Iterator[str]:
         )
 
 
-def _text(rng: Random) -> str:
+def _text(rng: Random, order: str) -> str:
     """A query of random parts; it may be refused."""
     group = " AND ".join(_conditions(rng)) or "c during a"
     length = rng.choice(("", "", "", "AT LEAST 2", "AT MOST 3"))
@@ -115,37 +116,39 @@ def _text(rng: Random) -> str:
     pattern = rng.choice(("a", "a", "a overlaps; before; contains; meets b"))
     b = ", b AS s.b" * (" b" in pattern)
     return (
-        f"FROM s ORDER BY ts WITH {_inner(rng)} PARTITION BY k DEFINE a AS s.a, c AS j {length}{b} "
+        f"FROM s ORDER BY ts WITH {_inner(rng, order)} PARTITION BY k DEFINE a AS s.a, c AS j {length}{b} "
         f"PATTERN {pattern} AND NOT ({group}) WITHIN {rng.choice((8, 30))} {emit}"
     )
 
 
-def _events(rng: Random, key: int, columns: str) -> Iterator[dict[str, Any]]:
+def _events(rng: Random, key: int, columns: str, order: str) -> Iterator[dict[str, Any]]:
     at, changes = 0, rng.choice((0.25, 0.4, 0.6))
     steps = rng.choice(((1,), (1, 1, 2), (1, 2, 3)))
+    steps = steps if order == "ts" or columns == "ab" else (0, *steps)
     state = dict.fromkeys(columns, False)
-    for _ in range(rng.randint(2, 9)):
+    for place in range(rng.randint(2, 9)):
         at += rng.choice(steps)
         for name in columns:
             state[name] ^= rng.random() < changes
-        yield {"k": key, "ts": at, **state}
+        yield {"k": key, "ts": at, "seq": place, **state}
 
 
 def late_absences(seed: int, cases: int = 25) -> LateAbsences | None:
     """The cases of a seed; None where its query is refused."""
     rng = Random(f"late absences {seed}")
+    order = rng.choice(("ts", "ts", "ts", "ts, seq"))  # of the query in brackets
     try:
-        query = ps.query(_text(rng))
+        query = ps.query(_text(rng, order))
     except ps.QueryError:
         return None
     rows = {
-        name: [row for key in range(cases) for row in _events(rng, key, columns)]
+        name: [row for key in range(cases) for row in _events(rng, key, columns, order)]
         for name, columns in (("s", "ab"), ("s0", "xyz"))
     }
     later = rng.choice((1, 3, 9))  # what is at that time has not passed in a session
     until = max(row["ts"] for some in rows.values() for row in some) + later
     for name, columns in (("s", "ab"), ("s0", "xyz")):
-        rows[name].append({"k": -1, "ts": until, **dict.fromkeys(columns, False)})
+        rows[name].append({"k": -1, "ts": until, "seq": 99, **dict.fromkeys(columns, False)})
     at_end = rng.choice(("open", "open", "close"))
     # what completes by the end of the input is judged as of then, whatever time has decided before
     return LateAbsences(query, rows, until, "open" if query.emit is Emit.COMPLETION else at_end)
@@ -189,6 +192,9 @@ def disagreement(late: LateAbsences, way: str, seed: int) -> str | None:
     if way == "session":  # in which a query in brackets cannot be closed
         late = LateAbsences(late.query, late.rows, late.until, "open")
     expected = _by_partition(matches(late.query, late.inputs()))
+    if expected:
+        for _, said in wait_texts(late.query):
+            return f"seed {seed}: {late.query}\n{said}, but {expected}"
     found = _by_partition(_found(late, way, Random(f"{way} {seed}")))
     for key in sorted({*expected, *found}):
         if expected.get(key) != found.get(key):

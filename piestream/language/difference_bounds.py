@@ -22,6 +22,7 @@ __all__ = [
     "amount_of",
     "bounds_of",
     "kept_after_end",
+    "lasting_of",
     "too_long",
 ]
 
@@ -208,13 +209,10 @@ def absence_bounds(
     having = [window for window, _ in all_windows(names, within, windows)]
     in_ticks = unit is None and all(window.length.in_ticks for window in having)
     all_constraints = [*constraints, *absence.constraints]
-    lasting: list[_Lasting] = [absent]
-    behind = 0
-    if late is not None:
-        behind = amount_of(late.length, unit)
-        if not late.may_come_at_end:
-            which = late.which
-            lasting += [_AtMost(absent.name, late.length)] * (which == "ts")
+    lasting = lasting_of(absent, late)
+    behind = 0 if late is None else amount_of(late.length, unit)
+    if late is not None and not late.may_come_at_end:
+        which = late.which
     relations = {(c.x, c.y): c.relations for c in all_constraints if c.relations != ANY}
     bounds = bounds_of(
         present, all_constraints, within, windows, emit, unit, in_ticks, absent=lasting
@@ -237,6 +235,13 @@ def absence_bounds(
     assert closed is not None
     found = _latest(closed, names, (absence.symbol, which), in_ticks)
     return AbsenceBounds(tuple(replace(last, late=behind) for last in found), kept)
+
+
+def lasting_of(absent: _Lasting, late: Lateness | None) -> list[_Lasting]:
+    """What is said of how long intervals of an absent symbol last, of which some may become known ``late``."""
+    if late is None or late.may_come_at_end or late.which == "te":
+        return [absent]
+    return [absent, _AtMost(absent.name, late.length)]
 
 
 def _latest(
