@@ -64,7 +64,7 @@ class Sequenced:
     #: All events of the time that is now are over, so that what is to come has a later one.
     is_behind: bool
     #: The place that is now: known endpoints behind it are those of rows, before all events of their times.
-    place: Fraction | int = 10**12
+    place: Fraction | int = 10**30
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from tests.stream_scenario import (
     sorted_rows,
 )
 
-__all__ = ["ManyCases", "disagreements", "many_cases"]
+__all__ = ["ManyCases", "cases_of", "disagreements", "many_cases", "together"]
 
 #: Partitions of one query, which are cases.
 _CASES = 40
@@ -46,11 +46,14 @@ class ManyCases:
 
 def many_cases(seed: int, kinds: str, most: int = _CASES) -> ManyCases | None:
     """The cases of a seed; None where its query cannot be partitioned so."""
-    base = combined_scenario(seed, KINDS[kinds])
+    return cases_of(combined_scenario(seed, KINDS[kinds]), Random(f"{seed} {kinds} cases"), most)
+
+
+def cases_of(base: CombinedScenario, rng: Random, most: int = _CASES) -> ManyCases | None:
+    """The cases of a scenario; None where its query cannot be partitioned so."""
     inner = [stream.query for stream in base.streams if stream.query is not None]
     if not all(isinstance(query, CombinedScenario) for query in inner):
         return None  # of a row pattern
-    rng = Random(f"{seed} {kinds} cases")
     try:
         base = _partitioned(base)
         _ = base.query
@@ -66,7 +69,7 @@ def many_cases(seed: int, kinds: str, most: int = _CASES) -> ManyCases | None:
         except (TieError, TooManyMatchesError):
             continue
     kept = [one for number, one in enumerate(cases) if str(number) in expected]
-    return ManyCases(_together(kept), expected) if kept else None
+    return ManyCases(together(kept), expected) if kept else None
 
 
 def _partitioned(drawn: CombinedScenario) -> CombinedScenario:
@@ -139,7 +142,7 @@ def _with_inputs(base: CombinedScenario, inputs: Mapping[str, StreamSpec]) -> Co
     )
 
 
-def _together(cases: Sequence[CombinedScenario]) -> CombinedScenario:
+def together(cases: Sequence[CombinedScenario]) -> CombinedScenario:
     """One scenario with the rows of all."""
     inputs = {
         name: replace(stream, rows=tuple(row for one in cases for row in one.inputs[name].rows))

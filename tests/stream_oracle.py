@@ -515,7 +515,7 @@ class _Partition:
     def _quiet(self, x: str, y: str, xi: Known, yi: Known, end: Time) -> bool:
         """Whether the first of two has this end, and no interval of either symbol that is known by then touches the gap between two."""
         now = max(xi.since, yi.since)
-        first, later = (xi, yi) if xi.start <= yi.start else (yi, xi)
+        first, later, of_first = (xi, yi, x) if xi.start <= yi.start else (yi, xi, y)
         if end >= later.start:
             return False
         return not any(
@@ -524,7 +524,7 @@ class _Partition:
             and (other.end is None or other.end > end)
             for name in (x, y)
             for other in self.all[name]
-            if other not in (first,)
+            if (name, other.number, other.start) != (of_first, first.number, first.start)
         )
 
     def _decided(self, x: str, y: str, xi: Known, yi: Known) -> Time | None:
@@ -595,7 +595,8 @@ class _Partition:
                 return now
             if until == absent.CERTAIN:
                 return None
-            coming = [time for time in self.coming if time > now and now not in self.shown]
+            open_until = () if now in self.shown else self.instants
+            coming = [time for time in open_until if time > now and time not in self.shown]
             if now not in self.shown and until < min(coming, default=self.inputs.until):
                 there = [time for time in coming if math.floor(time) == until]
                 now = min(there, default=until)
@@ -609,29 +610,60 @@ class _Partition:
     def _possible_until(self, bound: Mapping[str, Known], now: Time) -> Time | None:
         """Until when, as far as is known at an instant, some NOT could be satisfied; None: none can."""
         found: Time | None = None
+        for group in self.groups:
+            for spans in self._may_be_absent(group, bound, now):
+                until = self._last_instant(group, bound, spans, now)
+                if until == absent.CERTAIN:
+                    return until
+                if until is not None and (found is None or until > found):
+                    found = until
+        return found
+
+    def _may_be_absent(
+        self, group: Group, bound: Mapping[str, Known], now: Time
+    ) -> Iterator[list[absent.Span | None]]:
+        """What each interval of an absent symbol may be, so far as is known; None: one is none of it.
+
+        Then that of one to come.
+        """
+        for one in self.all[group.name]:
+            its_own = any(self._same(group.name, one, name, bound[name]) for name in bound)
+            if one.since <= now and not its_own:
+                spans = self._spans(group.name, one, now)
+                yield [s if self._may_count(group, one, s, now) else None for s in spans]
+        silence = self.query.streams[self.query.symbol(group.name).stream].silence
+        if silence is not None:
+            longest = self.clock.ticks(silence.longer_than)
+            for span in self._may_become_silent(silence.of, longest, now):
+                yield [span]
+        yield []
+
+    def _last_instant(
+        self,
+        group: Group,
+        bound: Mapping[str, Known],
+        spans: Sequence[absent.Span | None],
+        now: Time,
+    ) -> Time | None:
+        """The same for one interval of an absent symbol, or (if it may be nothing) for one to come.
+
+        What holds in all cases is certain.
+        """
+        apart = [name for name in bound if self._are_runs_of_one(group.name, name)]
+        names = sorted({*group.relations, *apart})
+        source = self.query.streams[self.query.symbol(group.name).stream]
+        by_end = source.kind in (StreamKind.INTERVALS, StreamKind.QUERY)
+        bridging = self._bridging(group.name)
         sequenced = None
         if self.is_sequenced:
             sequenced = absent.Sequenced(now not in self.coming, Fraction(now))
-        for group in self.groups:
-            apart = [name for name in bound if self._are_runs_of_one(group.name, name)]
-            present = {n: self._span(bound[n], now) for n in {*group.relations, *apart}}
-            spans: list[absent.Span | None] = [
-                self._span(one, now)
-                for one in self.all[group.name]
-                if one.since <= now
-                and self._may_count(group, one, now)
-                and not any(self._same(group.name, one, name, bound[name]) for name in bound)
-            ]
-            source = self.query.streams[self.query.symbol(group.name).stream]
-            by_end = source.kind in (StreamKind.INTERVALS, StreamKind.QUERY)
-            known_by = "te" if by_end and not source.known_at_start else "ts"
-            longer_than = None
-            if source.silence is not None:
-                longer_than = self.clock.ticks(source.silence.longer_than)
-                spans += self._may_become_silent(source.silence.of, longer_than, now)
-            for span in [*spans, None]:
-                is_quiet = partial(self._is_gap_quiet, group.name, span, present, now)
-                until = absent.last_instant(
+        found: set[Time | None] = set()
+        there = [span for span in spans if span is not None] if spans else [None]
+        for span, *others in product(there, *(self._spans(n, bound[n], now) for n in names)):
+            present = dict(zip(names, others, strict=True))
+            is_quiet = partial(self._is_gap_quiet, group.name, span, present, now)
+            found.add(
+                absent.last_instant(
                     group.name,
                     self._shown(now),
                     present,
@@ -639,17 +671,40 @@ class _Partition:
                     group.relations_if(is_quiet),
                     group.lengths,
                     group.distances,
-                    dict.fromkeys(apart),
-                    known_by=known_by,
-                    longer_than=longer_than,
+                    {n: None if present[n].end is not None else bridging for n in apart},
+                    self._not_before(group.name, now),
+                    known_by="te" if by_end and not source.known_at_start else "ts",
+                    longer_than=None
+                    if source.silence is None
+                    else self.clock.ticks(source.silence.longer_than),
                     closes=now in self.shown,
                     sequenced=sequenced,
                 )
-                if until == absent.CERTAIN:
-                    return until
-                if until is not None and (found is None or until > found):
-                    found = until
-        return found
+            )
+        if found == {absent.CERTAIN} and None not in spans:
+            return absent.CERTAIN
+        return max((min(at, absent.NEVER) for at in found if at is not None), default=None)
+
+    def _bridging(self, name: str) -> int | None:
+        """How far apart runs of a symbol may lie to be one."""
+        bridging = self.query.symbol(name).bridging
+        return None if bridging is None else self.clock.ticks(bridging)
+
+    def _not_before(self, name: str, now: Time) -> tuple[tuple[str, str], int] | None:
+        """After which instant a bridged interval to come begins, and how long after it, at least.
+
+        So far behind the one that has not ended, or it would be a part of that.
+        """
+        bridging = self._bridging(name)
+        if bridging is None or now in self.shown:
+            return None
+        for one in self.all[name]:
+            if one.since <= now and one.end_at(now) is None:
+                ceased = one.ceased_at(now)
+                if ceased is None:
+                    return absent.NOW, bridging
+                return absent.ORIGIN, math.floor(ceased) + bridging
+        return None
 
     def _is_gap_quiet(
         self,
@@ -662,7 +717,8 @@ class _Partition:
     ) -> bool:
         """Whether no run of two symbols touches the gap between an absent interval and one of the match.
 
-        The absent one (None: one to come) lies ``after``, or before.
+        The absent one (None: one to come) lies ``after``, or before. What is interrupted has ended, or the gap
+        would not be one, or nothing would begin behind it.
         """
         first, later = (present[name], span) if after else (span, present[name])
         if first is None or first.places[1] is None:
@@ -671,10 +727,17 @@ class _Partition:
         return not any(
             one.since <= now
             and (start is None or one.start < start)
-            and ((known := one.end_at(now)) is None or known > end)
+            and self._is_after(one, end, now)
             for each in (absent_name, name)
             for one in self.all[each]
         )
+
+    def _is_after(self, one: Known, end: Time, now: Time) -> bool:
+        """Whether an interval has not ended by an end, as far as is known."""
+        known = one.end_at(now)
+        if known is None:
+            known = one.ceased_at(now)
+        return known is None or known > end
 
     def _may_become_silent(self, stream: int, longest: int, now: Time) -> Iterator[absent.Span]:
         """What is a silence if no event comes for as long as that takes, of which nothing is known yet."""
@@ -687,25 +750,34 @@ class _Partition:
     def _are_runs_of_one(self, x: str, y: str) -> bool:
         """Whether two symbols have runs of one predicate, of which no two touch."""
         one, other = self.query.symbol(x), self.query.symbol(y)
-        same = one.stream == other.stream and self.truth[x] == self.truth[y]
-        return same and one.stream in self.events
+        same = self.truth[x] == self.truth[y] and one.bridging == other.bridging
+        return one.stream == other.stream and same and one.stream in self.events
 
-    def _may_count(self, group: Group, one: Known, now: Time) -> bool:
+    def _may_count(self, group: Group, one: Known, span: absent.Span, now: Time) -> bool:
         """Whether an interval has as many events as are asked for, or may come to have them."""
         stream = self.query.symbol(group.name).stream
         if stream not in self.events:
             return True
-        return group.has_count(self._count(stream, one, now), one.end_at(now) is None)
+        if span.goes_on_before is None:
+            return group.has_count(self._count(stream, one, now), span.end is None)
+        so_far = sum(one.start <= time <= now for time in self.events[stream])
+        return group.has_count(so_far + 1, True)  # it goes on at one more
 
-    def _span(self, one: Known, now: Time) -> absent.Span:
-        end = one.end_at(now)
+    def _spans(self, name: str, one: Known, now: Time) -> list[absent.Span]:
+        """An interval as far as it is known; of one that is interrupted, all that it may be."""
+        start = math.floor(one.start)
+        end, ceased = one.end_at(now), one.ceased_at(now)
+        if ceased is not None:
+            bridging = self._bridging(name)
+            assert bridging is not None
+            at = math.floor(ceased)
+            return [
+                absent.Span(start, at, places=(one.start, ceased)),
+                absent.Span(start, None, at + bridging, places=(one.start, None)),
+            ]
         shown = None if end is None else self._shown(end)
-        return absent.Span(
-            math.floor(one.start),
-            shown,
-            is_closed=end is not None and end in self.shown,
-            places=(one.start, end),
-        )
+        is_closed = end is not None and end in self.shown
+        return [absent.Span(start, shown, is_closed=is_closed, places=(one.start, end))]
 
     def rows(self) -> list[tuple[dict[str, Any], int, int]]:
         names = sorted(symbol.name for symbol in self.query.present)

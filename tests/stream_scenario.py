@@ -276,8 +276,6 @@ def _can_match(drawn: CombinedScenario) -> bool:
 
 def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScenario:
     """The streams that a scenario of one stream is told apart into."""
-    if base.absences:  # beside which no symbol of several streams is bridged
-        base = base.without_bridges()
     count = rng.choice((1, 2, 2, 3)) if set(kinds) != {"events"} else rng.choice((2, 2, 3))
     chosen = [rng.choice(kinds) for _ in range(count)]
     if "pattern" in kinds and "pattern" not in chosen:
@@ -459,8 +457,6 @@ def _widened(rng: Random, clause: Clause, silent: set[str]) -> Clause:
 
 def _alone(rng: Random, base: Scenario) -> CombinedScenario:
     """A scenario of one stream as one of several would be."""
-    if base.absences:
-        base = base.without_bridges()
     gap = rng.randint(1, 6) if rng.random() < 0.3 else None
     return CombinedScenario(
         streams=(StreamSpec("s0", "events", tuple(base.rows), gap),),
@@ -599,8 +595,7 @@ def _query_stream(
         own = replace(rng.choice(definitions), at_least=None, at_most=None)
         inner = inner.having(definitions=(own,), clauses=(), within=10_000, windows=())
         rows, gap = base.rows, None
-        if own.bridging is None:
-            inner = _with_absence(Random(f"{rng.random()} absent"), inner, own.name)
+        inner = _with_absence(Random(f"{rng.random()} absent"), inner, own.name)
     query = CombinedScenario(
         streams=(StreamSpec(f"{name}_in", "events", rows, gap),),
         definitions=tuple((0, definition) for definition in inner.definitions),

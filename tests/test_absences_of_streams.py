@@ -6,6 +6,8 @@ import polars as pl
 import pytest
 
 import piestream as ps
+from tests.bridged_absences import bridged_absences
+from tests.many_cases import disagreements
 from tests.stream_scenario import CombinedScenario, absent_scenario
 from tests.stream_shrink import disagreement
 
@@ -206,6 +208,50 @@ def test_every_way_in_says_what_the_oracle_says(engine: str, kinds: str) -> None
 def test_every_way_in_closes_what_is_open_as_the_oracle_does(kinds: str) -> None:
     for seed in range(4):
         _check("frame", absent_scenario(seed, _KINDS[kinds]).having(at_end="close"), seed)
+
+
+@pytest.mark.parametrize(
+    ("later", "wanted"),
+    [
+        ([(5, True), (7, False)], []),  # the run goes on from 1 to 7
+        ([(5, True), (7, False), (9, True)], [("x", 9, 6)]),  # to 30
+        ([(6, True), (7, False)], [("x", 6, 6)]),  # another one
+    ],
+)
+def test_an_interrupted_run_of_another_stream_may_be_missing(
+    later: list[tuple[int, bool]], wanted: list[tuple[str, int, int]]
+) -> None:
+    query = ps.query(
+        "FROM doors ORDER BY ts WITH badges ORDER BY ts PARTITION BY k "
+        "DEFINE opens AS doors.open, badge AS badges.shown BRIDGING 3 "
+        "PATTERN opens AND NOT (badge overlaps opens) WITHIN 99 RETURN opens.ts"
+    )
+    doors = _doors(("x", 6, True), ("x", 8, False))
+    badges = _badges(*(("x", *row) for row in [(1, True), (2, False), *later, (30, False)]))
+    assert query.run({"doors": doors, "badges": badges}).rows() == wanted
+    session = query.open(schema={"doors": doors.schema, "badges": badges.schema})
+    found = []
+    for time in range(31):
+        for name, frame in (("doors", doors), ("badges", badges)):
+            found += session.push(frame.filter(pl.col("ts") == time), stream=name).rows()
+        session = query.open(state=session.snapshot())
+    assert found + session.close().rows() == wanted
+
+
+@pytest.mark.parametrize(
+    ("way", "at_end"),
+    [("frame", "open"), ("frame", "close"), ("session", "close"), ("disordered restored", "open")],
+)
+def test_interrupted_runs_are_judged_as_the_oracle_does(
+    way: str, at_end: str, few_seeds: range
+) -> None:
+    rows = 0
+    for seed in few_seeds[:12]:
+        many = bridged_absences(seed, 12, at_end)
+        if many is not None:
+            assert not disagreements(many, way, seed), many.drawn.text()
+            rows += sum(map(len, many.expected.values()))
+    assert rows
 
 
 def test_the_scenarios_are_worth_trying() -> None:

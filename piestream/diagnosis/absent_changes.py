@@ -16,8 +16,10 @@ from piestream.diagnosis.excluded import (
     excluded_text,
     lengths_of,
     named,
+    satisfies,
 )
 from piestream.diagnosis.intervals import bounds_of
+from piestream.diagnosis.moved_endpoints import moved_endpoint, moved_text, step_of
 from piestream.diagnosis.parts import (
     START,
     duration_of_ticks,
@@ -31,7 +33,7 @@ from piestream.diagnosis.target import OPEN, Target
 from piestream.language.absences import Absence
 from piestream.language.distances import distances_of, normalized
 from piestream.language.model import Query
-from piestream.language.parts import Constraint
+from piestream.language.parts import Constraint, StreamKind
 from piestream.language.printer import absence_text
 from piestream.relations import ANY, PRECISE_FORM, Relation, inverse, names, said
 from piestream.show.table import cell_text
@@ -84,6 +86,7 @@ class _LeftOut:
     def proposals(self) -> Iterator[Proposal]:
         """The changes with which none of these intervals is what the NOT excludes."""
         yield from self._durations()
+        yield from self._moved()
         for constraint in self.absence.constraints:
             yield from self._relations(constraint)
             for place in range(len(constraint.distances)):
@@ -131,6 +134,58 @@ class _LeftOut:
     @property
     def _excluded(self) -> str:
         return excluded_text(self.target, self.there)
+
+    # -- where it begins and ends -----------------------------------------------------------------
+
+    def _moved(self) -> Iterator[Proposal]:
+        """The nearest other start, and end, of the only row that is there, with which it is not excluded."""
+        symbol, is_one = self.absence.symbol, len(self.there) == 1
+        source = self._query.stream_of(symbol)
+        if source.kind is not StreamKind.INTERVALS or self._query.is_sequenced or not is_one:
+            return
+        (one,) = self.there
+        step = step_of(self.target)
+        for which in (0, 1):
+            was = one.span[which]
+            near = {at + by for at in self._points(which) for by in (-step, 0, step)}
+            for _, at in sorted((abs(at - was), at) for at in near):
+                span = (at, one.span[1]) if which == 0 else (one.span[0], at)
+                moved = replace(one, span=span, instants=span)
+                if OPEN in (was, at) or not span[0] < span[1]:
+                    continue
+                if satisfies(self.target, self.absence, moved, self.match):
+                    continue
+                yield self._with_endpoint(which, at)
+                break
+
+    def _points(self, which: int) -> Iterator[int]:
+        """Where an endpoint of the row may change what it is: at those of the match, and so far from them."""
+        (one,) = self.there
+        for constraint in self.absence.constraints:
+            spans = one.spans(self.target, constraint, self.match)
+            (other,) = (name for name in spans if name != one.symbol)
+            yield from (at for at in spans[other] if at != OPEN)
+            lengths = lengths_of(self.target, one.symbol, constraint)
+            for distance, length in zip(constraint.distances, lengths, strict=True):
+                if distance.symbol == one.symbol and (distance.which == "te") == which:
+                    since = spans[other][distance.other_which == "te"]
+                    yield from [since + length] * (since != OPEN)
+                if distance.other == one.symbol and (distance.other_which == "te") == which:
+                    end = spans[other][distance.which == "te"]
+                    yield from [end - length] * (end != OPEN)
+
+    def _with_endpoint(self, which: int, at: int) -> Proposal:
+        (one,) = self.there
+        moved = moved_endpoint(self.target, one.symbol, one.span, one.number, which, at)
+        text = f"{one.text(self.target)} is what {absence_text(self.absence)} excludes"
+        spans = [
+            span
+            for constraint in self.absence.constraints
+            for span in one.spans(self.target, constraint, self.match).values()
+        ]
+        size = abs(at - one.span[which]) / max(min(end - start for start, end in spans), 1)
+        text = f"{text}; with {moved_text(moved)} it matches"
+        return Proposal("endpoint", self._query, size, text, moved)
 
     # -- how it lies to the match -----------------------------------------------------------------
 

@@ -17,7 +17,15 @@ from piestream.language.distances import Distance
 from piestream.language.parts import Constraint
 from piestream.relations import Relation, relation_of
 
-__all__ = ["Excluded", "difference", "excluded", "excluded_text", "lengths_of", "named"]
+__all__ = [
+    "Excluded",
+    "difference",
+    "excluded",
+    "excluded_text",
+    "lengths_of",
+    "named",
+    "satisfies",
+]
 
 Span = tuple[int, int]
 
@@ -30,6 +38,7 @@ class Excluded:
     span: Span  # its times; what is open ends after all others
     instants: Span  # the same as they are compared
     events: int | None
+    number: Any = None  # the ID of its row
 
     def text(self, target: Target) -> str:
         """It as it is shown."""
@@ -69,8 +78,13 @@ class Excluded:
 def excluded(target: Target, absence: Absence, match: Mapping[str, Any]) -> Iterator[Excluded]:
     """The intervals of an absent symbol that satisfy all of its NOT, as far as their ends are known."""
     for one in _intervals(target, absence.symbol, match):
-        if all(_fits(target, one, c, match) for c in absence.constraints):
+        if satisfies(target, absence, one, match):
             yield one
+
+
+def satisfies(target: Target, absence: Absence, one: Excluded, match: Mapping[str, Any]) -> bool:
+    """Whether an interval of an absent symbol satisfies all of its NOT, as far as its end is known."""
+    return all(_fits(target, one, c, match) for c in absence.constraints)
 
 
 def named(target: Target, there: Sequence[Excluded]) -> str:
@@ -103,7 +117,7 @@ def _intervals(target: Target, name: str, match: Mapping[str, Any]) -> Iterator[
         ts, te, start, end, events, number = row
         if any(start == o[0] if is_run else (start, end, number) == (*o, i) for o, i in own):
             continue
-        yield Excluded(name, (ts, te), (start, end), events)
+        yield Excluded(name, (ts, te), (start, end), events, number)
 
 
 def _fits(target: Target, one: Excluded, constraint: Constraint, match: Mapping[str, Any]) -> bool:

@@ -219,8 +219,11 @@ def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, 
     now = _lies_at(partition, scratch, time)
     passed = _passed(partition, scratch, now)
     instant = scratch.instant if program.is_sequenced else now
-    told = partition.last_time if scratch.waits else now
-    judged = Judged(match, partition, match.ids, future, now, passed, instant, told, now != time, 0)
+    told = scratch.told if scratch.waits else now
+    told_instant = scratch.told_instant if scratch.waits else instant
+    judged = Judged(
+        match, partition, match.ids, future, now, passed, instant, told, told_instant, now != time, 0,
+    )  # fmt: skip
     store = AwaitedStore(partition, partition)
     settling = _Settling(match, judged, match, store, scratch, matches, floor)
     found = scratch.n_matches

@@ -387,6 +387,31 @@ def _floor_of_lists(partition: Partition, cursor: _EventCursor, scratch: Scratch
 
 
 @kernel
+def _shift_at(partition: Partition, columns: Columns, row: int) -> int:
+    """How much more than twice its time the number of an instant is."""
+    return at_word(columns, partition.program.shift_column * columns.n_rows)[row]
+
+
+@kernel
+def _note_told(
+    cursor: _EventCursor, rows: _BatchRows, partition: Partition, columns: Columns, scratch: Scratch
+) -> None:
+    """Note the last event that there was, where only time passes."""
+    row = cursor.row - 1
+    program = partition.program
+    has_row = row >= cursor.row_begin
+    scratch.told = rows.times[row] if has_row else partition.last_time
+    scratch.told_instant = scratch.told
+    if program.is_sequenced:
+        if not has_row:
+            scratch.told_instant = partition.last_instant()
+        elif program.shifted_at != NONE:
+            scratch.told_instant = 2 * scratch.told + _shift_at(partition, columns, row)
+        else:
+            scratch.told_instant = partition.instant_of(scratch.event_origin + row, Place.EVENT)
+
+
+@kernel
 def _decide_absences(
     growing: list[Array], place: Words, program: Program, scratch: Scratch, time: int
 ) -> None:
@@ -398,12 +423,6 @@ def _decide_absences(
     growing[_MATCHES] = ensure_capacity(growing[_MATCHES], used, n_awaited(partition) * n)
     matches = Matches(pointer(growing[_MATCHES]), growing[_MATCHES].size // n, n)
     settle(scratch.settle_at, partition, scratch, matches, time, partition.floor_at(time))
-
-
-@kernel
-def _shift_at(partition: Partition, columns: Columns, row: int) -> int:
-    """How much more than twice its time the number of an instant is."""
-    return at_word(columns, partition.program.shift_column * columns.n_rows)[row]
 
 
 @kernel
@@ -600,6 +619,8 @@ def detect(
             if awaits:
                 scratch.absent_changed &= program.judged
                 if is_due(partition, scratch, time):
+                    if scratch.waits:
+                        _note_told(cursor, rows, partition, columns, scratch)
                     _decide_absences(growing, place, program, scratch, time)
                     pool = pointer(growing[_POOL])
                     partition = Partition(place, program, pool)

@@ -122,21 +122,20 @@ def pass_most_events(partition: Partition, scratch: Scratch, lasts: int, holds: 
         s = trailing_zeros(rest)
         rest &= rest - 1
         symbol = program.symbols[s]
+        is_interrupted = 1 - (holds >> s & 1)
         too_many = partition.ring(s).latest()[symbol.first_event] + symbol.at_most_events
+        too_many -= is_interrupted
         if symbol.counter != NONE:
             counter = program.counters[symbol.counter]
             if partition[counter.up_to] <= too_many:
                 partition[counter.due] = min(partition[counter.due], too_many)
                 partition.due_event = 0  # see `counters.first_row_of_due_count`
-            elif partition[counter.before] <= too_many:
+            elif partition[counter.before] <= too_many + is_interrupted:
                 scratch.exceeded |= 1 << s
-        else:
-            is_interrupted = 1 - (holds >> s & 1)
-            too_many -= is_interrupted
-            if scratch.events <= too_many:
-                partition.due_event = min(partition.due_event, too_many)
-            elif scratch.events <= too_many + 1 + is_interrupted:
-                scratch.exceeded |= 1 << s
+        elif scratch.events <= too_many:
+            partition.due_event = min(partition.due_event, too_many)
+        elif scratch.events <= too_many + 1 + is_interrupted:
+            scratch.exceeded |= 1 << s
 
 
 @kernel

@@ -45,7 +45,8 @@ class Judged(Record):
     now: Carried[int]  # the time up to which everything is known
     passed: Carried[int]  # the last one that is over: others of the time that is now may come
     instant: Carried[int]  # up to which everything is known; the time, where instants are times
-    told: Carried[int]  # the time up to which events of the partition tell it
+    told: Carried[int]  # the time of the last event of the partition
+    told_instant: Carried[int]  # its instant
     closes: Carried[bool]
     ended: Carried[int]  # symbols (as bits) whose intervals have ended if they are interrupted
 
@@ -149,8 +150,16 @@ class Judged(Record):
         return not self.closes or end <= self.partition.last_time
 
     @method
-    def future_with(self, absence: Absence, at: Endpoints) -> Future:
-        """The bounds for an interval of the absent symbol, of which an endpoint may be OPEN."""
+    def is_said(self, s: int, slot: Slot) -> bool:
+        """Whether a row has said where an interval ends, so that the end of the input does not."""
+        return self.partition.program.rows >> s & 1 != 0 and RowSlot(slot).announced != 0
+
+    @method
+    def future_with(self, absence: Absence, at: Endpoints, is_said: bool) -> Future:
+        """The bounds for an interval of the absent symbol, of which an endpoint may be OPEN.
+
+        Or its end ``is_said`` by a row.
+        """
         program = self.partition.program
         is_sequenced = program.is_sequenced != 0
         is_over = is_sequenced and self.passed == self.now
@@ -159,15 +168,12 @@ class Judged(Record):
             self.future, n_others, self.now, is_sequenced, is_over, self.instant,
             absence.begins_known != 0,
         )  # fmt: skip
-        is_row = program.rows >> absence.symbol & 1 != 0  # announced with its end
-        future.place_absent(at, self.is_shown(at.start), is_row or self.is_shown(at.end))
+        future.place_absent(at, self.is_shown(at.start), is_said or self.is_shown(at.end))
         for number in range(n_others):
             s = self.pair(absence, number).symbol
             slot = self.slot(s)
             others = self.endpoints_of(s, slot)
-            is_shown = self.is_shown(others.end)
-            if program.rows >> s & 1 and RowSlot(slot).announced:
-                is_shown = True
+            is_shown = self.is_said(s, slot) or self.is_shown(others.end)
             future.place_other(number, others, is_shown)
         return future
 

@@ -120,6 +120,8 @@ class Scratch(Record):
         int  # symbols (as bits) of which it is known since this event that they ended before
     )
     waits: int  # 1: nothing happens at this event but that time passes
+    told: int  # then the time of the last event there was, where absences ask for it,
+    told_instant: int  # and its instant
     known: int  # the next row of an interval, and the first behind those of the partition
     known_end: int
     first_column: int  # the columns' row of the first interval

@@ -145,12 +145,15 @@ class Candidate(Record):
         return Outlook(slot, slot[partition.program.start_instant], end, other_end)
 
     @method
-    def is_quiet(self, s: int, end: int, later: int, start: int) -> bool:
-        """Whether no interval of two symbols touches the gap between these two of theirs."""
+    def is_quiet(self, s: int, end: int, later: int, start: int, is_last: bool) -> bool:
+        """Whether no interval of two symbols touches the gap between these two of theirs.
+
+        What may have ended, or may have until now, ``is_last``: no other of its symbol has begun since.
+        """
         partition = self.partition
         if partition.latest_end_before(later, start) > end:
             return False
-        return partition.latest_end_before(s, start) == end
+        return is_last or partition.latest_end_before(s, start) == end
 
     @method
     def is_allowed(self, mine: Outlook, theirs: Outlook, now: int) -> bool:
@@ -165,10 +168,10 @@ class Candidate(Record):
                 continue
             possible = relations_now(mine.start, end, theirs.start, other_end, now)
             if possible == _BEFORE and allowed & _FOLLOWED_BY:
-                if not self.is_quiet(s, end, s_other, theirs.start):
+                if not self.is_quiet(s, end, s_other, theirs.start, which & 1 != 0):
                     return False
             elif possible == _AFTER and allowed & _FOLLOWS:
-                if not self.is_quiet(s_other, other_end, s, mine.start):
+                if not self.is_quiet(s_other, other_end, s, mine.start, which & 2 != 0):
                     return False
             elif allowed & possible != possible:
                 return False

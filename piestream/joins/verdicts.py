@@ -55,24 +55,20 @@ def _in_outlook(judged: Judged, ended: int) -> Judged:
     """The same where interrupted intervals of some symbols (as bits) have ended, and others go on."""
     return Judged(
         judged, judged.partition, judged.ids, judged.future, judged.now, judged.passed,
-        judged.instant, judged.told, judged.closes, ended,
+        judged.instant, judged.told, judged.told_instant, judged.closes, ended,
     )  # fmt: skip
 
 
 @kernel
 def _as_told(judged: Judged) -> Judged:
     """The same as the last event has told it: of what is open no end, whatever time has passed since."""
-    if judged.told == judged.now:
+    if judged.told_instant == judged.instant:
         return judged
     told = judged.told
-    passed = told
-    instant = told
-    if judged.partition.program.is_sequenced:  # others of its time may come
-        passed = told - 1
-        instant = judged.partition.last_instant()
+    passed = told - judged.partition.program.is_sequenced  # others of its time may come
     return Judged(
-        judged, judged.partition, judged.ids, judged.future, told, passed, instant, told,
-        judged.closes, judged.ended,
+        judged, judged.partition, judged.ids, judged.future, told, passed, judged.told_instant, told,
+        judged.told_instant, judged.closes, judged.ended,
     )  # fmt: skip
 
 
@@ -162,7 +158,8 @@ def _possible_until(judged: Judged, absence: Absence, at: Endpoints, slot: Slot)
     if is_to_come and minus(_latest_start(judged, absence), _CLOSING) <= judged.passed:
         return INT64_MIN
     parts = judged.partition.program.absent_parts
-    future = judged.future_with(absence, at)
+    is_said = at.start != OPEN and judged.is_said(absence.symbol, slot)
+    future = judged.future_with(absence, at, is_said)
     options_array = np.zeros(2 * n, np.int64)
     options = pointer(options_array)
     chosen = at_word(options, n)
@@ -218,7 +215,8 @@ def _is_certain(judged: Judged, absence: Absence, slot_id: int) -> bool:
     partition = judged.partition
     symbol = partition.program.symbols[absence.symbol]
     slot = partition.ring(absence.symbol).slot(slot_id)
-    future = judged.future_with(absence, judged.endpoints_of(absence.symbol, slot))
+    at = judged.endpoints_of(absence.symbol, slot)
+    future = judged.future_with(absence, at, judged.is_said(absence.symbol, slot))
     if future.is_known():
         return True
     if not future.has_ended():

@@ -236,7 +236,7 @@ def _event_bounds(symbol: Symbol) -> str:
 def _pattern(query: Query) -> str:
     conjuncts = [text for c in query.constraints for text in constraint_texts(c, name)]
     conjuncts = conjuncts or [name(query.present[0].name)]
-    conjuncts += (absence_text(absence, name) for absence in query.absences)
+    conjuncts += (absence_text(absence, name, True) for absence in query.absences)
     return "PATTERN " + "\n    AND ".join(conjuncts)
 
 
@@ -256,18 +256,20 @@ def constraint_texts(
     yield from distance_texts(constraint.distances, name)
 
 
-def absence_text(absence: Absence, name: Callable[[str], str] = str) -> str:
-    """What a query writes for an absence.
+def absence_text(
+    absence: Absence, name: Callable[[str], str] = str, is_canonical: bool = False
+) -> str:
+    """What a query writes for an absence, mostly to be read by people.
 
-    >>> from piestream.relations import Relation
-    >>> absence_text(Absence("c", (Constraint("a", "c", Relation.BEFORE),)))
-    'NOT (c after a)'
+    >>> from piestream.relations import SETS
+    >>> absence_text(Absence("c", (Constraint("a", "c", SETS["intersects"]),)))
+    'NOT (c intersects a)'
     """
     turned = (
         c if c.x == absence.symbol else Constraint(c.y, c.x, inverse(c.relations), c.distances)
         for c in absence.constraints
     )
-    parts = (text for c in turned for text in constraint_texts(c, name))
+    parts = (text for c in turned for text in constraint_texts(c, name, is_canonical))
     return f"NOT ({' AND '.join(parts)})"
 
 

@@ -162,20 +162,6 @@ def _report_beside(validation: Validation) -> None:
     if len(draft.streams) > 1 and any(_reads_archives(stream) for stream in draft.streams):
         message = "NOT (…) cannot be combined yet with archives among several streams"
         validation.report(place, message, "write a query over the archive alone")
-    if len(draft.streams) > 1:
-        _report_bridged(validation)
-
-
-def _report_bridged(validation: Validation) -> None:
-    """Report BRIDGING, which a NOT takes over one stream only."""
-    for spec in validation.draft.symbols:
-        if spec.bridging is not None:
-            place = ("bridging", spec.name)
-            message = "BRIDGING cannot be combined yet with NOT (…) over several streams"
-            hint = "leave one of them out, or write a query over one stream"
-            validation.report_at(
-                place if place in validation.draft.spans else ("pattern",), message, hint
-            )
 
 
 def report_needless(

@@ -161,3 +161,37 @@ def test_an_interruption_that_breaks_a_run_is_bridged(gap: int) -> None:
     rows = pl.DataFrame({"t": range(20), "x": [3] * 2 + [0] * 5 + [3] * 5 + [0] * 8})
     kinds = [miss.kind for miss in query.why_not(rows, between=(0, 3)).near_misses]
     assert "bridging" not in kinds  # nobody takes two runs for one that lie so far apart
+
+
+def _without_a_job(job: tuple[int, int], absence: str) -> list[tuple[str, str]]:
+    """What is proposed where a job must not be: of which kind, and with which a match appears."""
+    query = ps.query(
+        "FROM ev ORDER BY ts WITH jobs FROM began TO ended KNOWN AT START "
+        f"DEFINE a AS ev.p, job AS jobs PATTERN a AND NOT ({absence}) WITHIN 30"
+    )
+    events = pl.DataFrame({"ts": [1, 5, 9, 20], "p": [False, True, False, False]})
+    jobs = pl.DataFrame({"began": [job[0], 40], "ended": [job[1], 41], "id": [7, 8]})
+    rows = {"ev": events, "jobs": jobs}
+    found = query.why_not(rows, between=(5, 9), most=9)
+    for miss in found.near_misses:
+        changed = rows if miss.moved is None else miss.moved.of(rows)
+        assert len(miss.query.run(changed)) == 1, miss.text
+    return [(miss.kind, miss.text.split("; ")[-1]) for miss in found.near_misses]
+
+
+@pytest.mark.parametrize(
+    ("job", "absence", "moved"),
+    [
+        ((6, 12), "job intersects a", ["jobs.began = 9"]),
+        ((6, 8), "job during a AND job.te - a.ts <= 3", ["jobs.began = 5", "jobs.ended = 9"]),
+        ((10, 12), "job after a AND job.ts - a.te <= 2", ["jobs.began = 9"]),
+        ((11, 15), "job after a AND job.te - a.te <= 7", ["jobs.began = 9", "jobs.ended = 17"]),
+    ],
+)
+def test_a_row_that_may_not_be_there_might_begin_or_end_elsewhere(
+    job: tuple[int, int], absence: str, moved: list[str]
+) -> None:
+    found = _without_a_job(job, absence)
+    assert [text for kind, text in found if kind == "endpoint"][: len(moved)] == [
+        f"with {one} it matches" for one in moved
+    ]
