@@ -10,7 +10,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
-from piestream.diagnosis.rows import GivenRows, in_partition
+from piestream.diagnosis.rows import GivenRows, in_partition, latest_rows
 from piestream.errors import SchemaError
 from piestream.expressions.columns import column_named
 from piestream.plan.combined import input_readers
@@ -62,8 +62,8 @@ def of_partition(rows: GivenRows, keys: Mapping[str, Any], needs: str) -> GivenR
         chosen = in_partition(frame.schema, partition)
         times = rows.time_columns[key]
         mine = frame.filter(chosen).sort(times[0], maintain_order=True)
-        latest = {frame[name].arg_max() for name in times} - {None}
-        others = frame[sorted(row for row in latest if row is not None)].filter(~chosen)
+        latest = latest_rows(frame, times)
+        others = latest.filter(~in_partition(latest.schema, partition))
         found[key] = pl.concat([mine, others])
     return replace(rows.with_inputs(found), partition=partition)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -42,6 +42,7 @@ __all__ = [
     "in_partition",
     "in_partitions",
     "joined_by",
+    "latest_rows",
     "read_rows",
     "refuse_equal_times",
     "rows_of_source",
@@ -168,6 +169,17 @@ class GivenRows(ABC):
     def of_partitions(self, keys: pl.DataFrame) -> Self:
         """The rows of some partitions."""
         return self.with_inputs({k: in_partitions(f, keys) for k, f in self.inputs.items()})
+
+    def of_partitions_in_time(self, keys: pl.DataFrame) -> Self:
+        """The same, with the latest rows of all: they say how late it is."""
+        if not keys.width:
+            return self
+        found = {}
+        for key, frame in self.inputs.items():
+            latest = latest_rows(frame, self.time_columns[key])
+            others = latest.join(keys, on=keys.columns, how="anti", nulls_equal=True)
+            found[key] = pl.concat([in_partitions(frame, keys), others])
+        return self.with_inputs(found)
 
     @property
     def extent(self) -> Extent:
@@ -313,6 +325,12 @@ def in_partitions(frame: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
     if not keys.width:
         return frame
     return frame.join(keys, on=keys.columns, how="semi", nulls_equal=True, maintain_order="left")
+
+
+def latest_rows(frame: pl.DataFrame, times: Sequence[str]) -> pl.DataFrame:
+    """The rows of one input with the latest time, of each column of times that it has."""
+    latest = {frame[name].arg_max() for name in times}
+    return frame[sorted(row for row in latest if row is not None)]
 
 
 def joined_by(table: pl.DataFrame, times: pl.DataFrame, keys: list[str], name: str) -> pl.DataFrame:

@@ -212,6 +212,7 @@ class _Part:
     """The rows of one partition, and where they lie in time, in ticks."""
 
     rows: GivenRows
+    in_time: GivenRows  # with the latest rows of others, which say how late it is
     clock: Clock
     first: int
     last: int
@@ -219,12 +220,13 @@ class _Part:
     def scene(self, matches: Matches, key: tuple[Any, ...], bars: tuple[Bar, ...]) -> Scene:
         """Their scene, with these matches and bars."""
         first, last = self.clock.numbers([self.first, self.last])
+        reports = self.clock.numbers([match.reported for match in matches.matches])
         return Scene(
             query=self.rows.query,
             partition=matches.partition_text(key),
             clock=self.clock,
             first=first,
-            last=last,
+            last=max([last, *(bar.end for bar in bars), *reports]),
             bars=bars,
             matches=matches.matches,
             columns=_columns(self.rows, self.clock),
@@ -233,20 +235,23 @@ class _Part:
 
 def _part(rows: GivenRows, key: tuple[Any, ...]) -> _Part:
     schema = {name: rows.times.schema[name] for name in rows.keys}
-    part = rows.of_partitions(pl.DataFrame([key] if rows.keys else [], schema=schema, orient="row"))
+    keys = pl.DataFrame([key] if rows.keys else [], schema=schema, orient="row")
+    part = rows.of_partitions(keys)
+    partition = dict(zip(rows.keys, key, strict=True))
+    in_time = replace(rows.of_partitions_in_time(keys), partition=partition)
     clock = Clock(TimeScale.of(rows.query, rows.time.dtype))
     times = clock.scale.ticks(part.times[TIME])
     if not len(times) and rows.keys:
         named = ", ".join(f"{n} = {key_text(v)}" for n, v in zip(rows.keys, key, strict=True))
         raise ValueError(f"there are no events of the partition {named}")
     ends = [int(np.asarray(end)) for end in (times.min(), times.max())] if len(times) else [0, 0]
-    return _Part(part, clock, *ends)
+    return _Part(part, in_time, clock, *ends)
 
 
 def scene_of_rows(rows: GivenRows, matches: Matches, key: tuple[Any, ...]) -> Scene:
     """The scene of one partition of rows, and of its matches."""
     part = _part(rows, key)
-    return part.scene(matches, key, _bars(part.rows, matches, part.clock, part.last))
+    return part.scene(matches, key, _bars(part.in_time, matches, part.clock, part.last))
 
 
 def _bars(rows: GivenRows, matches: Matches, clock: Clock, latest: int) -> tuple[Bar, ...]:

@@ -45,7 +45,7 @@ class Stretches:
         keys = rows.keys
         known = {n: [m.partition[i] for m in shown.matches] for i, n in enumerate(keys)}
         schema = {name: rows.times.schema[name] for name in keys}
-        wanted = rows.of_partitions(pl.DataFrame(known, schema=schema).unique())
+        wanted = rows.of_partitions_in_time(pl.DataFrame(known, schema=schema).unique())
         drawn = drawn_columns(wanted)
         self._columns = [(column.column, column.rows.stream) for column in drawn]
         self._events: dict[int, Mapping[tuple[Any, ...], pl.DataFrame]] = {}

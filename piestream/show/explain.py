@@ -290,16 +290,14 @@ def _constraints(query: Query) -> Iterator[str]:
             yield f"  no automaton; decided from what is known of the ends of {told}"
             yield from (f"  {line}" for line in _distances(constraint, bridged))
             continue
-        silent = [
-            n
-            for n in (constraint.x, constraint.y)
-            if query.streams[query.symbol(n).stream].silence is not None
-        ]
-        if silent:
+        sources = {n: query.stream_of(n) for n in (constraint.x, constraint.y)}
+        ready = [n for n, source in sources.items() if source.is_ready_made]
+        late = [n for n in ready if not sources[n].known_at_start]
+        if late:
             yield constraint_text(constraint)
             yield (
                 "  no automaton; decided from what is known of the endpoints, from the instant on at "
-                f"which {' and '.join(silent)} {'are' if len(silent) > 1 else 'is'} known"
+                f"which {' and '.join(late)} {'are' if len(late) > 1 else 'is'} known"
             )
             yield from (f"  {line}" for line in _distances(constraint))
             continue
@@ -308,7 +306,11 @@ def _constraints(query: Query) -> Iterator[str]:
         yield constraint_text(constraint)
         found_by = []
         if constraint.distances:
-            found_by.append("decided from endpoints; pairs are listed, pending ones too")
+            found_by.append(
+                "no automaton; decided from the endpoints; undecided pairs are kept, too"
+            )
+        elif pairs and ready:
+            found_by.append("no automaton; decided from the endpoints")
         elif pairs:
             states = "1 state" if automaton.states == 1 else f"{automaton.states} states"
             found_by.append(f"automaton of {states}; partners by the pair index")

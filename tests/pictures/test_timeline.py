@@ -272,3 +272,23 @@ def test_another_partition_of_several_streams_is_shown() -> None:
     assert [(bar.symbol, bar.is_open) for bar in scene.bars] == [("busy", True)]
     with pytest.raises(ValueError, match="no events of the partition site = z"):
         CALLS.timeline(ROWS, partition="z")
+
+
+@pytest.mark.parametrize("at_end", ["open", "close"])
+def test_what_time_ends_behind_the_last_event_of_a_partition_is_drawn_as_it_is_found(
+    at_end: str,
+) -> None:
+    query = ps.query(
+        "FROM s PARTITION BY k ORDER BY ts MAX GAP 4 DEFINE a AS a, c AS c PATTERN a contains; "
+        "finished-by c WITHIN 99 EMIT ON COMPLETION RETURN a.ts, a.te, c.ts, c.te"
+    )
+    rows = pl.DataFrame(
+        {"k": ["x", "x", "x", "y"], "ts": [1, 3, 5, 20], "a": [True] * 3 + [False]}
+    ).with_columns(c=pl.col("ts").is_in([3, 5]))
+    assert query.run(rows, at_end=at_end).rows() == [("x", 9, 1, 9, 3, 9)]
+    scene = query.timeline(rows, at_end=at_end, partition={"k": "x"}).scene
+    assert [(bar.symbol, bar.start, bar.end, bar.is_open) for bar in scene.bars] == [
+        ("a", 1, 9, False),
+        ("c", 3, 9, False),
+    ]
+    assert (scene.first, scene.last) == (1, 9)

@@ -282,3 +282,25 @@ def test_what_events_of_one_time_are_is_told() -> None:
     assert lines[0] == "events of s of one time come in the order of seq"
     assert lines[-1] == "rows of intervals start and end before all events of that time"
     assert "1: s, events, in order of t, seq" in explain(several).section("Streams")
+
+
+@pytest.mark.parametrize(
+    ("known", "told", "reported"),
+    [
+        ("", "from the instant on at which c is known", 12),
+        (" KNOWN AT START", "overlaps: decided at a.te", 9),
+    ],
+)
+def test_pairs_of_rows_are_decided_once_the_rows_are_known(
+    known: str, told: str, reported: int
+) -> None:
+    query = ps.query(
+        f"FROM ev ORDER BY ts WITH iv FROM began TO ended{known} DEFINE a AS ev.p, c AS iv "
+        "PATTERN a overlaps c WITHIN 30"
+    )
+    said = str(query.explain().section("Constraints"))
+    assert told in said
+    assert "no automaton; decided from" in said
+    events = pl.DataFrame({"ts": [1, 5, 9, 20], "p": [False, True, False, False]})
+    found = query.run({"ev": events, "iv": pl.DataFrame({"began": [6], "ended": [12]})})
+    assert found["detected_at"].to_list() == [reported]
