@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -13,14 +14,15 @@ from piestream.archives import costs
 from piestream.archives.cores import Core, Flags, Spans, later
 from piestream.archives.pages import Words
 from piestream.archives.planning import ArchivePlan
-from piestream.archives.selection import CORE
+from piestream.archives.selection import CORE, Selection
 from piestream.engine.combined import open_stream
 from piestream.engine.projection import KEY, SEQUENCE, TIME
 from piestream.errors import TieError
 from piestream.language.options import RunOptions
+from piestream.language.parts import Emit
 from piestream.plan.binding import Binding
 
-__all__ = ["found_apart", "found_completed", "found_in"]
+__all__ = ["found_completed", "found_in_cores"]
 
 #: By how much more is read each time, where the ends of matches have not been found.
 _MORE = 4
@@ -49,11 +51,38 @@ def found_in(
     return pl.concat([stream.no_results, *stream.portions(rows), *stream.last_portions()])
 
 
-def found_apart(
-    plan: ArchivePlan, rows: pl.DataFrame, cores: Sequence[Core], options: RunOptions
-) -> pl.DataFrame:
-    """The matches that are reported in some cores, each of which is a partition apart."""
-    return _in_cores(plan, rows, cores, options)[0].drop(CORE)
+def found_in_cores(
+    plan: ArchivePlan, selection: Selection, cores: Sequence[Core], options: RunOptions
+) -> tuple[int, pl.DataFrame, Words]:
+    """How many rows some cores have, the result rows in them, and with EMIT ON BOTH the number of the core of each.
+
+    Each core is a partition apart, but where what is given in one counts in another.
+    """
+    parts: list[tuple[pl.DataFrame, RunOptions]]
+    still_open = replace(options, at_end="open")
+    if plan.is_together:
+        if plan.closes:
+            open_ones, ended = selection.read_together_ends(cores, options.ties)
+            parts = [(open_ones, still_open), (ended, options)]
+        else:
+            parts = [(selection.read_together(cores, options.ties), still_open)]
+        found = pl.concat(
+            found_in(plan, plan.binding, rows, each, evaluated=True) for rows, each in parts
+        )
+        number = np.zeros(len(found), np.int64)
+        if plan.query.emit is Emit.BOTH:
+            number = selection.cores_of_reports(cores, found)
+        return sum(len(rows) for rows, _ in parts), found, number
+    if plan.closes:
+        open_ones, ended = selection.read_ends(cores)
+        parts = [(open_ones, still_open), (ended, options)]
+    else:
+        parts = [(selection.read(cores), still_open)]
+    frames, numbers = zip(
+        *(_in_cores(plan, rows, cores, each) for rows, each in parts), strict=True
+    )
+    found = pl.concat(frames).drop(CORE)
+    return sum(len(rows) for rows, _ in parts), found, np.concatenate(numbers)
 
 
 def _in_cores(
@@ -86,28 +115,29 @@ def _refuse_ties(plan: ArchivePlan, rows: pl.DataFrame, options: RunOptions) -> 
         found_in(plan, plan.binding, alone, options)
 
 
-def found_completed(plan: ArchivePlan, options: RunOptions) -> tuple[pl.DataFrame, int] | None:
-    """The result rows of EMIT ON BOTH and how many rows were read; None if all are better read.
+def found_completed(
+    plan: ArchivePlan, options: RunOptions
+) -> tuple[pl.DataFrame, Selection, int] | None:
+    """The result rows of EMIT ON BOTH, what read their rows, and how many there are; None if all are better read.
 
     Behind cores with matches that wait for their ends more and more is read until all of these are found.
+    What is found in a core at last is right, if it is in those before it.
     """
     assert plan.cores is not None
     assert plan.reach is not None
     times = plan.pages.times(plan.binding.time.name)
     assert times is not None
-    cores, end, step = plan.cores, int(times[1].max()), max(1, plan.reach.window)
-    while cores:
+    cores, step = plan.cores, max(1, plan.reach.window)
+    end = int(times[1].max()) + plan.closes  # a run of one event is closed a tick behind it
+    while True:
         selection = plan.selection()
-        rows = selection.read(cores)
-        if not len(rows):
-            break
-        found, number = _in_cores(plan, rows, cores, options)
-        is_trigger = (found["phase"] == "trigger").to_numpy()
-        signs = np.where(is_trigger, 1, -1)
-        waiting = np.bincount(number, signs, len(cores)) > 0
-        waiting &= np.array([core.last < end for core in cores])
+        n_rows, found, number = found_in_cores(plan, selection, cores, options)
+        inside = number >= 0
+        signs = np.where((found["phase"] == "trigger").to_numpy(), 1, -1)
+        waiting = np.bincount(number[inside], signs[inside], len(cores)) > 0
+        waiting &= np.array([core.last < end for core in cores], np.bool_)
         if not waiting.any():
-            return found.drop(CORE), selection.n_read
+            return found, selection, n_rows
         cores = _longer(cores, waiting, step, plan.reach.back)
         step *= _MORE
         wanted = plan.wanted(cores)
@@ -115,7 +145,6 @@ def found_completed(plan: ArchivePlan, options: RunOptions) -> tuple[pl.DataFram
             return None
         if not costs.is_worth_it(plan.pages, wanted):
             return None
-    return pl.DataFrame(schema=plan.binding.result_schema), 0
 
 
 def _longer(cores: Sequence[Core], waiting: Flags, step: int, back: int) -> list[Core]:

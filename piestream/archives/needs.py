@@ -1,16 +1,14 @@
-"""Rows of partitions that are needed before their cores: which have been read, and where others may be."""
+"""Rows of partitions that are needed before or behind their cores: which pages may have those not read yet."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import polars as pl
 
-from piestream.archives.cores import Flags, later
+from piestream.archives.cores import Flags
 from piestream.archives.pages import Pages, Words
-from piestream.archives.reach import Reach
 from piestream.archives.statistics import HIGHEST, KEYS, LOWEST, MISSING, ROWS
 
 __all__ = ["Needs"]
@@ -23,25 +21,18 @@ _MOST_LOOKS = 1 << 18
 
 @dataclass(frozen=True)
 class Needs:
-    """Partitions of cores, each with the time of its first row there."""
+    """Partitions of cores, each with the times between which rows of it are needed.
+
+    Of rows behind cores all times are negated, so that these come before them.
+    """
 
     pages: Pages
     page_times: tuple[Words, Words]
     key: str | None
-    reach: Reach
     keys: pl.Series  # of the first key column, as statistics have it
-    firsts: Words
-    starts: Words  # of their cores
+    starts: Words  # of their cores: what is needed lies before
     bounds: Words  # from which time on all rows before the cores are needed
     n_pages: int = 1  # of the pages that may have a row so many are given, the latest ones
-
-    @cached_property
-    def _horizons(self) -> Words:
-        """The earliest time at which a row still counts: behind a silence all begins anew."""
-        gap = self.reach.max_gap
-        if gap is None or self.reach.reads_the_past:
-            return self.bounds
-        return np.maximum(self.bounds, later(self.firsts, -gap))
 
     def missing_pages(self, unread: Flags) -> Flags:
         """The latest pages that may have a row, for each partition with rows missing."""
@@ -106,7 +97,7 @@ class Needs:
     def _of_pairs(self, needs: Words, pages: Words) -> Flags:
         """The latest pages of each need among pairs of both, if they may have what is missing."""
         firsts, lasts = self.page_times
-        may = (firsts[pages] < self.starts[needs]) & (lasts[pages] >= self._horizons[needs])
+        may = (firsts[pages] < self.starts[needs]) & (lasts[pages] >= self.bounds[needs])
         needs, pages = needs[may], pages[may]
         found = np.zeros(len(self.pages), np.bool_)
         order = np.lexsort((lasts[pages], needs))

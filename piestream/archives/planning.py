@@ -47,7 +47,10 @@ def refuse_row_order(query: Query, archives: Collection[str] | None = None) -> N
 class ArchivePlan:
     """What a query reads of an archive: the pages of its cores, or all."""
 
-    def __init__(self, query: Query, pages: Pages, options: RunOptions) -> None:
+    def __init__(
+        self, query: Query, pages: Pages, options: RunOptions, *, shows_ends: bool = False
+    ) -> None:
+        """``shows_ends``: where a partition goes on behind a core, and that counts, a row there is read."""
         if pages.time is not None:
             refuse_row_order(query)
         self.query = query
@@ -56,6 +59,8 @@ class ArchivePlan:
         self.cores: list[Core] | None = None
         self.ranges: KeyRanges | None = None
         self.reach: Reach | None = None
+        #: Whether what is open is closed where its partition ends.
+        self.closes = False
         if self.pages.n_rows < costs.LEAST_ROWS:
             return
         if any(name.startswith(RESERVED) for name in self.binding.columns):
@@ -64,17 +69,20 @@ class ArchivePlan:
         times = self.pages.times(self.binding.time.name)
         if reach is None or times is None or not len(self.pages):
             return
-        if options.at_end == "close" and not self._lists_keys():
-            return
+        self.closes = options.at_end == "close" and query.rows is None
+        if self.closes and (shows_ends or not self._lists_keys()):
+            reach = replace(reach, rows_behind=max(1, reach.rows_behind))
         self.reach = reach
         distinct = list(dict.fromkeys(symbol.predicate for symbol in query.symbols))
         found = verdicts(distinct, self.pages.schema, self.pages.table, self.pages.may_have)
         self.decoder = Decoder(self.pages, self.binding, found)
-        if options.at_end == "close" or options.ties != "error":
+        if self.closes or options.ties != "error":
             self.decoder.quiet.decode_all()  # the last row of a partition, or which of two rows counts
         holds = sorted(self._needed_pages(found), key=np.count_nonzero)
         if not holds:
             return
+        if query.rows is not None and query.rows.within is None:
+            holds = holds[:1]  # how long it takes to the others is not known
         if query.partition_by:
             self.ranges = key_ranges(self.pages.table, query.partition_by[0], holds[0])
         earliest = self._earliest_pages(found)
@@ -140,13 +148,16 @@ class ArchivePlan:
     @property
     def is_one_batch(self) -> bool:
         """Whether all cores are worked on together."""
-        return self.is_together or (self.reach is not None and bool(self.reach.latches))
+        reach = self.reach
+        return self.is_together or (reach is not None and bool(reach.latches or reach.rows_behind))
 
     def _lists_keys(self) -> bool:
         """Whether it is known of all pages which partitions have rows there."""
         keys, table = self.query.partition_by, self.pages.table
         if not keys:
             return True
+        if len(keys) > 1:
+            return False
         listed = KEYS + keys[0]
         is_float = self.pages.schema[keys[0]].is_float()  # two zeros are one key
         return listed in table.columns and not table[listed].null_count() and not is_float

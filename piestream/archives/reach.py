@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 
-from piestream.archives.row_reach import is_bounded
+from piestream.archives.row_reach import is_bounded, rows_around
 from piestream.automata.endpoints import endpoint_orders
 from piestream.expressions.typed import Expression, Previous, Until, Window, children
 from piestream.language.model import Query
@@ -25,7 +25,6 @@ __all__ = [
     "has_only",
     "is_local",
     "latches_of",
-    "may_close",
     "past_of",
     "reach_of",
     "window_and_absent",
@@ -51,6 +50,8 @@ class Reach:
     absent: int = 0  # so long before a report what is absent may lie, as far as it counts
     #: The rows that decide whether UNTIL is true lie as far back as they may.
     latches: tuple[PastColumn, ...] = ()
+    own_rows: int = 0  # rows of the partition before a core that a match there may have, or look at
+    rows_behind: int = 0  # and behind it
 
     @property
     def needs_last(self) -> bool:
@@ -58,7 +59,7 @@ class Reach:
 
         It does where earlier rows are read, and where a run may count that ends at that first one.
         """
-        return self.reads_the_past or self.is_bridged or self.absent > 0
+        return self.reads_the_past or self.is_bridged or self.absent > 0 or self.own_rows > 0
 
     @property
     def back(self) -> int:
@@ -102,14 +103,11 @@ KNOWN: dict[type, frozenset[str]] = {
 def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | None:
     """How far a query looks; None where its matches depend on rows that are far away.
 
-    They do where nothing bounds how long an interval of a match lasts (a symbol without a window), where
-    rows follow a match however long that takes (EMIT ON BOTH, UNTIL), mostly where the end of the rows counts
-    (``at_end``), and in row patterns without WITHIN.
+    They do where nothing bounds how long an interval of a match lasts (a symbol without a window), or how
+    many rows a match of a row pattern has. How long rows follow a match that waits for its end (EMIT ON
+    BOTH) is seen where they are read, and so is which partitions end (``at_end``).
     """
-    once = query if query.limits else replace(query, emit=Emit.TRIGGER)
-    if may_close(query):
-        options = replace(options, at_end="open")
-    if query.is_combined or not is_local(once, options):
+    if query.is_combined or not _is_near(query):
         return None
     latches = latches_of(binding, options)
     past = past_of([column.node for column in binding.past if column not in latches])
@@ -117,9 +115,17 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
         return None
     rows, length = past
     if query.rows is not None:
-        time = binding.time
-        window = query.ticks(("within",), query.within, time.nanoseconds_per_tick, time.needs_units)
-        return Reach(window, rows, length, None, bool(binding.past))
+        before, behind = rows_around(query)
+        if query.rows.within is None:
+            window = 0  # what lies around the rows of one variable is counted in rows
+        else:
+            time = binding.time
+            window = query.ticks(
+                ("within",), query.within, time.nanoseconds_per_tick, time.needs_units
+            )
+        return Reach(
+            window, rows, length, None, bool(binding.past), own_rows=before, rows_behind=behind
+        )
     ticks = query_ticks(query, binding.time)
     lengths = window_and_absent(query, ticks)
     if lengths is None:
@@ -185,16 +191,6 @@ def latches_of(binding: Binding, options: RunOptions) -> tuple[PastColumn, ...]:
     )
 
 
-def may_close(query: Query) -> bool:
-    """Whether closing what is open at the end counts only in cores that reach the end of a partition."""
-    return (
-        query.emit is not Emit.BOTH
-        and not query.limits
-        and query.rows is None
-        and len(query.partition_by) < 2
-    )
-
-
 def earliest_symbols(query: Query) -> list[Symbol]:
     """Symbols one of which starts first in every match: of the others another one always starts no later.
 
@@ -215,14 +211,20 @@ def earliest_symbols(query: Query) -> list[Symbol]:
 
 def is_local(query: Query, options: RunOptions) -> bool:
     """Whether a match depends on nothing but the rows of its window, but for what predicates read."""
-    names = {symbol.name for symbol in query.present}
-    if names != {window.symbol for window, _ in all_windows(names, query.within, query.windows)}:
-        return False
     if query.emit is Emit.BOTH or options.at_end != "open":
         return False
-    if query.rows is not None and not is_bounded(query):
+    if query.rows is not None and (query.rows.within is None or any(rows_around(query))):
         return False
-    return _is_known(query)
+    return _is_near(query)
+
+
+def _is_near(query: Query) -> bool:
+    """Whether it is bounded how far from a match rows lie on which it depends, up to its report."""
+    if query.rows is not None:
+        return is_bounded(query) and _is_known(query)
+    names = {symbol.name for symbol in query.present}
+    windows = all_windows(names, query.within, query.windows)
+    return names == {window.symbol for window, _ in windows} and _is_known(query)
 
 
 def _is_known(query: Query) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +13,10 @@ from piestream.adapters.file_run import FileRun
 from piestream.adapters.limits import Limit
 from piestream.adapters.run import run
 from piestream.archives.archive import Archive
-from piestream.archives.cores import Core
 from piestream.archives.durable import missing_files_told
-from piestream.archives.matching import found_apart, found_completed, found_in
+from piestream.archives.matching import found_completed, found_in_cores
 from piestream.archives.planning import ArchivePlan
-from piestream.archives.selection import Selection, TooFarError
+from piestream.archives.selection import TooFarError
 from piestream.archives.source import ArchiveSource, directory_archive
 from piestream.engine.statistics import Statistics
 from piestream.errors import OrderError, TieError, warn_of_result
@@ -93,7 +92,7 @@ class ArchiveRun:
         """What is found in the cores, batch by batch."""
         for cores in self.plan.batches():
             selection = self.plan.selection()
-            n_rows, found = self._of_cores(selection, cores)
+            n_rows, found, _ = found_in_cores(self.plan, selection, cores, self.options)
             self.read_rows += selection.n_read
             self.statistics = replace(
                 self.statistics,
@@ -102,22 +101,10 @@ class ArchiveRun:
             )
             yield found
 
-    def _of_cores(self, selection: Selection, cores: Sequence[Core]) -> tuple[int, pl.DataFrame]:
-        """How many rows some cores have, and the result rows in them."""
-        plan, options = self.plan, self.options
-        if plan.is_together:
-            rows = selection.read_together(cores, options.ties)
-            return len(rows), found_in(plan, self.binding, rows, options, evaluated=True)
-        if options.at_end == "open":
-            rows = selection.read(cores)
-            return len(rows), found_apart(plan, rows, cores, options)
-        open_ones, closed = selection.read_ends(cores)
-        still_open = found_apart(plan, open_ones, cores, replace(options, at_end="open"))
-        found = pl.concat([still_open, found_apart(plan, closed, cores, options)])
-        return len(open_ones) + len(closed), found
-
     def _completed(self) -> Iterator[pl.DataFrame]:
         """The rows of EMIT ON BOTH."""
+        if not self.plan.cores:
+            return
         try:
             found = found_completed(self.plan, self.options)
         except TooFarError:
@@ -125,8 +112,9 @@ class ArchiveRun:
         if found is None:
             yield from self._all()
             return
-        rows, self.read_rows = found
-        self.statistics = replace(self.statistics, events=self.read_rows, matches=len(rows))
+        rows, selection, n_rows = found
+        self.read_rows = selection.n_read
+        self.statistics = replace(self.statistics, events=n_rows, matches=len(rows))
         yield rows
 
     def _all(self) -> Iterator[pl.DataFrame]:

@@ -5,6 +5,8 @@ before its first report or later, to its last one.
 Whether a run began before is told by the last row of its partition before. So where a predicate holds
 at the first row of a partition, that last row is looked for on the pages that may have it; with
 predicates that read earlier rows, these are too. A run that began before the window is in no match.
+Where rows behind a core count, as for NEXT in a row pattern, or to know whether a partition goes on there, these are
+looked for in the same way.
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ from piestream.archives.decoding import SEEN, Decoder
 from piestream.archives.needs import Needs
 from piestream.archives.pages import Words
 from piestream.archives.reach import Reach
-from piestream.archives.statistics import KEYS
+from piestream.archives.statistics import KEYS, as_seen
 from piestream.archives.verdicts import may_decide
-from piestream.compiled.constants import INT64_MIN
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.engine.memories import OrderedRows
 from piestream.engine.past import PastValues, with_past
 from piestream.engine.projection import KEY, PREDICATE, RAW, SEQUENCE, TIME
@@ -50,15 +52,25 @@ class TooFarError(Exception):
 class _Stretches:
     """The rows of each partition in each core, as places among all rows by partition and time.
 
-    Those from ``leads`` to ``firsts`` lie before the core and are needed, the others are its own.
+    Those from ``firsts`` to ``ends`` lie in the core; those from ``owns`` to ``tails`` may be in a match there, or
+    are looked at by one; and those from ``leads`` on are needed besides.
     """
 
     cores: Words
     leads: Words
+    owns: Words
     firsts: Words
     ends: Words
+    tails: Words
     needs: Sequence[tuple[Needs, Flags]]  # and the pages on which each is looked for
     partitions: Words | None  # of all rows, if there is more than one
+
+    def some(self, chosen: Flags) -> _Stretches:
+        """Some of them."""
+        return replace(
+            self, cores=self.cores[chosen], leads=self.leads[chosen], owns=self.owns[chosen],
+            firsts=self.firsts[chosen], ends=self.ends[chosen], tails=self.tails[chosen],
+        )  # fmt: skip
 
 
 class Selection:
@@ -75,7 +87,8 @@ class Selection:
         self.firsts, self.lasts = found
         self.is_read = np.zeros(len(pages), np.bool_)
         self._rows: pl.DataFrame | None = None
-        self._more_pages = 1  # so many are read to decide UNTIL, twice as many each time
+        #: So many pages are read to decide UNTIL, or to find rows behind cores, twice as many each time.
+        self._more_pages = 1
 
     @property
     def n_read(self) -> int:
@@ -103,24 +116,30 @@ class Selection:
         They are projected rows of the query whose first key is that number.
         """
         found, order = self._with_needs(cores)
-        return self._apart(found, order, np.ones(len(found.cores), np.bool_))
+        return self._apart(found, order)
 
     def read_ends(self, cores: Sequence[Core]) -> tuple[pl.DataFrame, pl.DataFrame]:
         """As `read`: the rows of cores in which their partitions go on behind the core, and of the others."""
         found, order = self._with_needs(cores)
         goes_on = self._goes_on(cores, found, order)
-        return self._apart(found, order, goes_on), self._apart(found, order, ~goes_on)
+        return self._apart(found.some(goes_on), order), self._apart(found.some(~goes_on), order)
 
-    def _apart(self, found: _Stretches, order: Words | None, wanted: Flags) -> pl.DataFrame:
-        """The rows of some stretches, each with the number of its core."""
-        leads, counts = found.leads[wanted], (found.ends - found.leads)[wanted]
+    def _apart(self, found: _Stretches, order: Words | None) -> pl.DataFrame:
+        """The rows of stretches, each with the number of its core."""
+        counts = found.ends - found.leads
         places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        places += np.repeat(leads, counts)
+        places += np.repeat(found.leads, counts)
         rows = self._chosen(places, order)
-        return rows.with_columns(pl.Series(KEY + CORE, np.repeat(found.cores[wanted], counts)))
+        return rows.with_columns(pl.Series(KEY + CORE, np.repeat(found.cores, counts)))
 
     def _goes_on(self, cores: Sequence[Core], found: _Stretches, order: Words | None) -> Flags:
         """Whether the partition of each stretch has rows behind its core: read ones, or on later pages."""
+        following = np.minimum(found.ends, len(self.rows) - 1)
+        is_read = found.ends < len(self.rows)
+        if found.partitions is not None:
+            is_read &= found.partitions[following] == found.partitions[found.firsts]
+        if self.reach.rows_behind:
+            return is_read
         ends = np.array([core.last for core in cores], np.int64)[found.cores]
         if self.decoder.key is None:
             return np.asarray(ends < self.lasts.max())
@@ -129,10 +148,6 @@ class Selection:
         at = found.firsts if order is None else order[found.firsts]
         keys = pl.DataFrame({"key": self.rows[SEEN].gather(at)})
         on_pages = keys.join(latest, on="key", how="left", nulls_equal=True, maintain_order="left")
-        following = np.minimum(found.ends, len(self.rows) - 1)
-        is_read = found.ends < len(self.rows)
-        if found.partitions is not None:
-            is_read &= found.partitions[following] == found.partitions[found.firsts]
         found_later: Flags = on_pages["first"].fill_null(INT64_MIN).to_numpy() > ends
         return is_read | found_later
 
@@ -141,21 +156,42 @@ class Selection:
 
         Their predicates are evaluated, also those that read earlier rows.
         """
-        if not self.reach.reads_the_past:
-            return self.read_raw(cores)
-        return self._evaluated(*self._with_needs(cores), ties)
+        return self._together(*self._with_needs(cores), ties)
+
+    def read_together_ends(
+        self, cores: Sequence[Core], ties: Ties
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """As `read_together`: the rows of partitions that go on behind the last of their cores, and of the others."""
+        found, order = self._with_needs(cores)
+        ends_there = ~self._goes_on(cores, found, order)
+        if found.partitions is None:
+            ends_there[:] = ends_there.any()
+        else:
+            partitions = found.partitions[found.firsts]
+            ends_there = np.isin(partitions, partitions[ends_there])
+        open_ones = self._together(found.some(~ends_there), order, ties)
+        return open_ones, self._together(found.some(ends_there), order, ties)
 
     def read_raw(self, cores: Sequence[Core]) -> pl.DataFrame:
         """The rows of some cores with what they need, each once; predicates of earlier rows are not evaluated."""
-        found, order = self._with_needs(cores)
+        return self._raw(*self._with_needs(cores))
+
+    def _together(self, found: _Stretches, order: Words | None, ties: Ties) -> pl.DataFrame:
+        """The rows of stretches, each once, with all predicates evaluated."""
+        if self.reach.reads_the_past:
+            return self._evaluated(found, order, ties)
+        return self._raw(found, order)
+
+    def _raw(self, found: _Stretches, order: Words | None) -> pl.DataFrame:
+        """The rows of stretches, each once."""
         begins = np.zeros(len(self.rows) + 1, np.int64)
         np.add.at(begins, found.leads, 1)
-        np.add.at(begins, found.ends, -1)
+        np.add.at(begins, found.tails, -1)
         return self._chosen(np.flatnonzero(np.cumsum(begins)[:-1]), order)
 
     def _evaluated(self, found: _Stretches, order: Words | None, ties: Ties) -> pl.DataFrame:
         """The rows of stretches, and the last one before each: of these what predicates read is known."""
-        counts = found.ends - found.leads
+        counts = found.tails - found.leads
         stretch = np.repeat(np.arange(len(counts)), counts)
         places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         places += found.leads[stretch]
@@ -179,15 +215,18 @@ class Selection:
             OrderedRows(np.arange(len(counts)), offsets, times, True),
             PastValues(self.decoder.binding.past),
         )  # fmt: skip
-        inside = places >= found.firsts[stretch]
+        inside = places >= found.owns[stretch]
         covered = np.zeros(len(self.rows), np.bool_)
         covered[places[inside]] = True
         before = ~inside & ~covered[places]
         before[:-1] &= inside[1:]
         if self.decoder.binding.query.rows is not None:
             before[:] = False
+        is_first = np.zeros(len(places), np.bool_)  # what lies around two cores is in two stretches
+        counted = np.flatnonzero(inside | before)
+        is_first[counted[np.unique(places[counted], return_index=True)[1]]] = True
         names = [name for name in rows.columns if not name.startswith(RAW)]
-        return rows.select(columns_named(names)).filter(pl.Series(inside | before))
+        return rows.select(columns_named(names)).filter(pl.Series(is_first))
 
     def _with_needs(self, cores: Sequence[Core]) -> tuple[_Stretches, Words | None]:
         """The stretches of some cores, read with all that they need, and the order of rows."""
@@ -200,7 +239,7 @@ class Selection:
                 missing |= needs.missing_pages(pages & ~self.is_read)
             if not missing.any():
                 return found, order
-            if self.reach.latches:
+            if self.reach.latches or self.reach.rows_behind:
                 self._more_pages *= 2
                 if not costs.is_worth_it(self.pages, self.is_read | missing):
                     raise TooFarError
@@ -278,14 +317,23 @@ class Selection:
         partitions = numbered[_PARTITION].cast(pl.Int64).to_numpy()
         return order, partitions[order], times[order]
 
-    def _core_of_rows(self, cores: Sequence[Core], times: Words, order: Words | None) -> Words:
+    def cores_of_reports(self, cores: Sequence[Core], found: pl.DataFrame) -> Words:
+        """The number of the core in which each result row is reported, or -1."""
+        keys = self.decoder.binding.query.partition_by
+        times = found[found.columns[len(keys)]].to_physical().cast(pl.Int64).to_numpy()
+        cells = None
+        if self.ranges is not None:
+            seen = as_seen(keys[0], self.pages.schema[keys[0]])
+            assert seen is not None  # else there are no ranges
+            cells = self.ranges.of_keys(found.select(seen).to_series())
+        return self._core_of_rows(cores, times, cells)
+
+    def _core_of_rows(self, cores: Sequence[Core], times: Words, cells: Words | None) -> Words:
         """The number of the core that each row is of, or -1."""
         starts = np.array([core.start for core in cores], np.int64)
         ends = np.array([core.last for core in cores], np.int64)
         groups, row_groups = np.zeros(len(cores), np.int64), np.zeros(len(times), np.int64)
-        if self.ranges is not None:
-            cells = self.rows[_CELL].to_numpy()
-            cells = cells if order is None else cells[order]
+        if cells is not None:
             bounds = sorted({core.cells for core in cores})
             lows, highs = np.array(bounds, np.int64).reshape(-1, 2).T
             groups = np.searchsorted(lows, np.array([core.cells[0] for core in cores]))
@@ -305,7 +353,9 @@ class Selection:
         self, cores: Sequence[Core], order: Words | None, partitions: Words | None, times: Words
     ) -> _Stretches:
         """The rows of each partition in each core, and what is needed before them."""
-        of_row = self._core_of_rows(cores, times, order)
+        cells = None if self.ranges is None else self.rows[_CELL].to_numpy()
+        cells = cells if order is None or cells is None else cells[order]
+        of_row = self._core_of_rows(cores, times, cells)
         begins = np.ones(len(times), np.bool_)
         begins[1:] = of_row[1:] != of_row[:-1]
         if partitions is not None:
@@ -324,20 +374,22 @@ class Selection:
             is_needed = is_needed.to_numpy().copy()
             following = np.minimum(firsts + 1, len(times) - 1)
             is_needed |= (following < ends) & (times[following] == times[firsts])
-        begin = (
-            np.zeros(len(firsts), np.int64)
-            if partitions is None
-            else np.searchsorted(partitions, partitions[firsts])
-        )
-        leads, bounds = self._leads(firsts, begin, times)
+        if partitions is None:
+            begin, finish = np.zeros(len(firsts), np.int64), np.full(len(firsts), len(times))
+        else:
+            begin = np.searchsorted(partitions, partitions[firsts])
+            finish = np.searchsorted(partitions, partitions[firsts], "right")
+        owns, leads, bounds = self._leads(firsts, begin, times)
+        tails, last_bounds = self._tails(ends, finish, times)
         chosen = np.flatnonzero(is_needed)
+        if self.reach.max_gap is not None and not self.reach.reads_the_past:
+            # behind a silence all begins anew
+            bounds = np.maximum(bounds, later(times[firsts], -self.reach.max_gap))
         own = Needs(
             pages=self.pages,
             page_times=(self.firsts, self.lasts),
             key=self.decoder.key,
-            reach=self.reach,
             keys=shown[SEEN].gather(chosen),
-            firsts=times[firsts[chosen]],
             starts=starts[chosen],
             bounds=bounds[chosen],
         )
@@ -348,7 +400,14 @@ class Selection:
             leads = np.minimum(leads, deciding)
             further = replace(own, bounds=since[chosen], n_pages=self._more_pages)
             needs.append((further, pages))
-        return _Stretches(found, leads, firsts, ends, needs, partitions)
+        if self.reach.rows_behind:
+            lasts = np.array([core.last for core in cores], np.int64)[found]
+            behind = replace(
+                own, page_times=(-self.lasts, -self.firsts), keys=shown[SEEN], starts=-lasts,
+                bounds=-last_bounds, n_pages=self._more_pages,
+            )  # fmt: skip
+            needs.append((behind, np.ones(len(self.pages), np.bool_)))
+        return _Stretches(found, leads, owns, firsts, ends, tails, needs, partitions)
 
     @cached_property
     def _deciding(self) -> list[Flags]:
@@ -372,20 +431,38 @@ class Selection:
         since = np.where(is_known, times[at], INT64_MIN)
         return _first_from(times, begin, firsts, since), since
 
-    def _leads(self, firsts: Words, begin: Words, times: Words) -> tuple[Words, Words]:
-        """Where what is needed before rows begins, and from which time on all of it is needed.
+    def _leads(self, firsts: Words, begin: Words, times: Words) -> tuple[Words, Words, Words]:
+        """Where what counts before rows begins, and what is needed, and from which time on all of it is needed.
 
         That is the lowest time where fewer rows have been read than are needed: any earlier one counts.
         """
         if not len(firsts):
-            return firsts, firsts
-        at, known = firsts, np.ones(len(firsts), np.bool_)
-        for _ in range(self.reach.rows):  # rows of one time count as one
-            known = known & (at > begin)
-            before = np.where(known, times[np.maximum(at - 1, 0)], times[at])
-            at = np.where(known, _first_from(times, begin, at, before), at)
-        lowest = np.where(known, later(times[at], -self.reach.ticks), np.iinfo(np.int64).min)
-        return _first_from(times, begin, firsts, lowest), lowest
+            return firsts, firsts, firsts
+        every = np.ones(len(firsts), np.bool_)
+        owns, known = _rows_back(firsts, every, begin, times, self.reach.own_rows)
+        at, known = _rows_back(owns, known, begin, times, self.reach.rows)
+        lowest = np.where(known, later(times[at], -self.reach.ticks), INT64_MIN)
+        return owns, _first_from(times, begin, firsts, lowest), lowest
+
+    def _tails(self, ends: Words, finish: Words, times: Words) -> tuple[Words, Words]:
+        """Where what counts behind rows ends, and up to which time all of it is needed."""
+        at, known = ends, np.ones(len(ends), np.bool_)
+        for _ in range(self.reach.rows_behind):  # rows of one time count as one
+            known = known & (at < finish)
+            following = np.where(known, times[np.minimum(at, len(times) - 1)], INT64_MIN)
+            at = np.where(known, _first_from(times, at, finish, later(following, 1)), at)
+        return at, np.where(known, times[np.maximum(at - 1, 0)], INT64_MAX)
+
+
+def _rows_back(
+    at: Words, known: Flags, begin: Words, times: Words, count: int
+) -> tuple[Words, Flags]:
+    """So many rows before places, and whether there are as many; rows of one time count as one."""
+    for _ in range(count):
+        known = known & (at > begin)
+        before = np.where(known, times[np.maximum(at - 1, 0)], times[at])
+        at = np.where(known, _first_from(times, begin, at, before), at)
+    return at, known
 
 
 def _first_from(times: Words, begin: Words, end: Words, least: Words) -> Words:

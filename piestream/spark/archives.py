@@ -18,11 +18,14 @@ import numpy as np
 import polars as pl
 
 from piestream.adapters.inputs import Inputs
+from piestream.archives.matching import found_completed
 from piestream.archives.on_spark import SparkArchive
 from piestream.archives.pages import Pages, Words
 from piestream.archives.planning import BATCH_ROWS, ArchivePlan
+from piestream.archives.selection import TooFarError
 from piestream.archives.several import rows_around_matches
 from piestream.archives.statistics import HIGHEST, LOWEST, MISSING
+from piestream.errors import TieError
 from piestream.expressions.backends import spark_text
 from piestream.language.inputs import is_spark
 from piestream.language.model import Query
@@ -96,10 +99,9 @@ def all_rows(given: SparkArchive) -> Any:
 def _needed_rows(given: SparkArchive, query: Query, at_end: AtEnd) -> Any:
     """The rows of an archive of which matches can be made, as a Spark frame."""
     pages = given.archive.pages
-    if at_end == "close":
-        return all_rows(given)  # the last rows of each partition count
-    plan = ArchivePlan(query, pages, RunOptions())
-    chosen = _chosen(plan)
+    options = RunOptions(at_end=at_end)
+    plan = ArchivePlan(query, pages, options, shows_ends=True)
+    chosen = _chosen(plan, options)
     if chosen is None:
         return all_rows(given)
     numbers = np.unique(pages.files[chosen])
@@ -111,20 +113,33 @@ def _needed_rows(given: SparkArchive, query: Query, at_end: AtEnd) -> Any:
     return frame if condition is None else frame.where(condition)
 
 
-def _chosen(plan: ArchivePlan) -> Words | None:
+def _chosen(plan: ArchivePlan, options: RunOptions) -> Words | None:
     """The pages that are needed; None if all are, or if that is not known without reading much.
 
-    Spark evaluates what predicates read of earlier rows by itself, for which it needs all of them.
+    Spark evaluates what predicates read of earlier rows by itself. In cores it is the same as of all rows,
+    since all that is needed for it is read; what it is elsewhere makes no match. In the same way
+    what is open is closed where the rows of its partition end, which is elsewhere, or where they end indeed: of
+    partitions that go on behind a core a row is read there.
     """
-    if plan.cores is None or plan.binding.past or plan.query.emit is Emit.BOTH:
+    if plan.cores is None:
         return None
     if not plan.cores:
         return np.zeros(0, np.int64)
-    selection = plan.selection()
-    wanted = selection.wanted(*plan.cores)
-    if plan.pages.rows[wanted].sum() > BATCH_ROWS:
+    if plan.pages.rows[plan.wanted(plan.cores)].sum() > BATCH_ROWS:
         return None
-    selection.read_together(plan.cores, "first")
+    try:
+        if plan.query.emit is Emit.BOTH:
+            completed = found_completed(plan, options)
+            if completed is None:
+                return None
+            selection = completed[1]
+        else:
+            selection = plan.selection()
+            selection.read_together(plan.cores, "first")
+    except (TooFarError, TieError):
+        return None
+    if plan.pages.rows[selection.is_read].sum() > BATCH_ROWS:
+        return None
     needed = selection.is_read.copy()
     symbols, streams = plan.query.symbols, plan.query.streams
     waits = any(s.bridging is not None for s in symbols) or plan.query.absences

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -14,8 +15,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.archives import cores, costs, planning
-from piestream.archives.reach import may_close
+from piestream.archives import cores, costs, planning, statistics
 from piestream.archives.run import ArchiveRun
 from piestream.archives.source import source_of
 from piestream.language.options import FileOptions
@@ -170,7 +170,7 @@ def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
         drawn = _drawn(seed, rng)
         frame = _frame(drawn, _tiled(drawn, rng))
         query = parse(drawn.text())
-        closes = rng.random() < (0.5 if may_close(query) else 0.1)
+        closes = rng.random() < 0.4
         at_end: Literal["open", "close"] = "close" if closes else "open"
         try:
             expected = query.run(frame, ties=drawn.ties, at_end=at_end)
@@ -288,7 +288,7 @@ def _ending(rng: Random) -> pl.DataFrame:
     return pl.DataFrame(rows, {**types, "bad": pl.Boolean}, orient="row")
 
 
-def _closing_query(rng: Random, says_not: bool, bridges: bool) -> ps.Query:
+def _closing_query(rng: Random, keys: Sequence[str], says_not: bool, bridges: bool) -> ps.Query:
     """A query of which something is known at the end of a partition."""
     bridging = [
         f" BRIDGING {rng.choice([2, 6, 20])}" * bridges * rng.randint(0, 1) for _ in range(3)
@@ -308,32 +308,56 @@ def _closing_query(rng: Random, says_not: bool, bridges: bool) -> ps.Query:
             f"no.ts > {of}.ts AND no.ts - {of}.ts <= {length}",
         ]
         pattern += f" AND NOT ({rng.choice(absent)})"
-    gap, emit = rng.choice(["", "MAX GAP 3", "MAX GAP 8"]), rng.choice(["", "EMIT ON COMPLETION"])
+    gap = rng.choice(["", "MAX GAP 3", "MAX GAP 8"])
+    emit = rng.choice(["", "EMIT ON COMPLETION", "EMIT ON BOTH"])
+    limits = [
+        "",
+        "",
+        f"ONCE PER {a}",
+        f"ONCE PER {b} LIMIT 2",
+        "NO OVERLAP",
+        "COOLDOWN 9",
+        "LIMIT 3",
+    ]
     return ps.query(
-        f"FROM s PARTITION BY car ORDER BY ts {gap} DEFINE {define} PATTERN {pattern} "
-        f"WITHIN {rng.choice([4, 15, 40])} {emit}"
+        f"FROM s PARTITION BY {', '.join(keys)} ORDER BY ts {gap} DEFINE {define} PATTERN {pattern} "
+        f"WITHIN {rng.choice([4, 15, 40])} {emit} {rng.choice(limits)}"
     )
 
 
-def test_what_is_open_is_closed_where_its_partition_ends() -> None:
-    less = found_some = 0
+def test_what_is_open_is_closed_where_its_partition_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    less: Counter[tuple[str, bool, int]] = Counter()
+    found_some = unlisted = left_open = 0
     for seed in _SEEDS:
         rng = Random(f"ending {seed}")
-        rows = _ending(rng)
-        query = _closing_query(rng, says_not=seed % 3 > 0, bridges=seed % 3 < 2)
-        expected = query.run(rows, at_end="close")
+        rows, keys = _ending(rng), ["car"]
+        at_end: Literal["open", "close"] = "close" if rng.random() < 0.75 else "open"
+        if rng.random() < 0.4:
+            lane = [rng.random() < 0.5 for _ in range(len(rows))]
+            rows, keys = rows.with_columns(lane=pl.Series(lane)), rng.sample(["car", "lane"], 2)
+        query = _closing_query(rng, keys, says_not=seed % 3 > 0, bridges=seed % 3 < 2)
+        is_listed = rng.random() < 0.7
+        monkeypatch.setattr(statistics, "_MOST_KEYS", 1024 if is_listed else 0)
+        expected = query.run(rows, at_end=at_end)
         with tempfile.TemporaryDirectory() as folder:
             lake = ps.archive(
-                folder, time="ts", key="car", page_rows=rng.randint(1, 6),
+                folder, time="ts", key=rng.choice([None, "car", keys]), page_rows=rng.randint(1, 6),
                 file_rows=rng.randint(9, 60),
             )  # fmt: skip
             lake.append(rows)
-            work = ArchiveRun(query, source_of(lake), FileOptions(at_end="close"))
+            work = ArchiveRun(query, source_of(lake), FileOptions(at_end=at_end))
             found = pl.concat([expected[:0], *work.results()])
         where = f"seed {seed}: {query}\n{rows.to_dicts()}"
         assert sorted(map(repr, found.rows())) == sorted(map(repr, expected.rows())), where
         assert work.plan.cores is not None, where
-        less += work.read_rows < len(rows)
+        if work.read_rows < len(rows):
+            less[query.emit.name, bool(query.limits), len(keys)] += at_end == "close"
+            unlisted += at_end == "close" and not is_listed
+            left_open += at_end == "open" and query.emit.name == "BOTH" and bool(query.limits)
         found_some += len(expected) > 0
-    assert less > len(_SEEDS) / 8
+    assert less.total() > len(_SEEDS) / 8
+    for place, values in enumerate([("TRIGGER", "BOTH"), (False, True), (1, 2)]):
+        assert set(values) <= {kind[place] for kind in less}
+    assert unlisted > 0
+    assert left_open > 0
     assert found_some > len(_SEEDS) / 8

@@ -239,7 +239,6 @@ def test_events_of_one_time_are_read_narrowly_too(
 @pytest.mark.parametrize(
     "text",
     [
-        BRAKING + " EMIT ON BOTH LIMIT 1",
         BRAKING.replace("speed > 60", "speed > 60 UNTIL speed < 50").replace(
             "ORDER BY ts", "ORDER BY ts MAX GAP 99"
         ),
@@ -276,6 +275,29 @@ def test_what_is_open_at_the_end_is_closed_where_its_partition_ends(
         assert (work.read_rows < 5000) == (key is not None or not partition_by)
 
 
+@pytest.mark.parametrize("keys", ["car, lane", "lane, car"])
+@pytest.mark.parametrize("emit", ["EMIT ON BOTH", "LIMIT 5", "EMIT ON BOTH ONCE PER b"])
+def test_which_partitions_of_several_keys_end_is_found_by_reading_on(
+    tmp_path: Path, keys: str, emit: str
+) -> None:
+    ts, car = pl.col("ts"), pl.col("car")
+    rows = car_rows().with_columns(lane=ts // 3 % 2 * 10 + car)
+    rows = rows.filter((car != 1) | (ts < 20_020)).with_columns(
+        braking=(pl.col("braking") & (car < 2)) | (ts >= 39_990)
+    )
+    lake = lake_of(tmp_path, rows, "car")
+    query = ps.query(
+        f"FROM cars PARTITION BY {keys} ORDER BY ts DEFINE b AS braking, s AS speed > 55 "
+        f"PATTERN b finishes; overlaps; equals; contains; starts s WITHIN 60 {emit}"
+    )
+    expected = query.run(rows, at_end="close")
+    assert len(expected)
+    assert_same(query.run(lake, at_end="close"), expected)
+    work = ArchiveRun(query, source_of(lake), FileOptions(at_end="close"))
+    list(work.results())
+    assert work.read_rows < 15_000 or keys == "lane, car"  # lanes have no lists on pages
+
+
 @pytest.mark.parametrize("limit", ["ONCE PER b", "LIMIT 3", "NO OVERLAP", "COOLDOWN 9"])
 def test_limits_judge_what_is_found_on_few_pages(tmp_path: Path, limit: str) -> None:
     rows = car_rows().with_columns(braking=pl.col("ts") % 9000 < 40)
@@ -287,13 +309,14 @@ def test_limits_judge_what_is_found_on_few_pages(tmp_path: Path, limit: str) -> 
     assert n_read(query, lake) < 20_000
 
 
-def test_ends_of_matches_are_looked_for_behind_their_reports(tmp_path: Path) -> None:
+@pytest.mark.parametrize("limit", ["", "ONCE PER b", "LIMIT 3", "NO OVERLAP", "COOLDOWN 9"])
+def test_ends_of_matches_are_looked_for_behind_their_reports(tmp_path: Path, limit: str) -> None:
     times = pl.col("ts")
     rows = car_rows().with_columns(
         braking=times % 20_000 < 40, speed=pl.when(times % 20_000 < 2000).then(70.0).otherwise(5.0)
     )
     lake = lake_of(tmp_path, rows)
-    query = ps.query(BRAKING.replace("before", "before; starts; equals") + " EMIT ON BOTH")
+    query = ps.query(BRAKING.replace("before", "before; starts; equals") + f" EMIT ON BOTH {limit}")
     found = query.run(lake)
     assert found["phase"].value_counts().height == 2
     assert (found["s_te"] - found["s_ts"]).max() == 2000  # type: ignore[operator]
@@ -612,10 +635,35 @@ def test_row_patterns_read_what_lies_around_a_variable_they_cannot_do_without(
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        ("HIT+ SLOW*) WITHIN 200", "HIT{1,9} SLOW{0,30}) "),
+        ("FAST HIT+ SLOW*) WITHIN 200", "PERMUTE(HIT, SLOW?, FAST{2})) "),
+        ("FAST HIT+", "^ FAST{0,3} HIT+"),
+        ("SLOW*", "SLOW* FAST{0,3} $"),
+        ("COUNT(SLOW.*)", "NEXT(LAST(SLOW.speed), 3)"),
+        ("COUNT(SLOW.*)", "PREV(FIRST(FAST.speed), 7)"),
+    ],
+)
+def test_row_patterns_read_the_rows_beside_their_matches(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    ts, is_hit = pl.col("ts"), pl.col("ts").is_in([3003, 3006, 3009, 0, 20])
+    rows = car_rows().with_columns(braking=is_hit | (ts > 39_990))
+    lake = lake_of(tmp_path, rows)
+    query = ps.query(_FALL.replace(old, new))
+    assert str(query) != str(ps.query(_FALL))
+    expected = query.run(rows)
+    assert len(expected)
+    assert_same(query.run(lake), expected)
+    assert n_read(query, lake) < 8000
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
         (" WITHIN 200", ""),
-        ("FAST HIT+", "^ FAST HIT+"),
+        ("HIT+ SLOW*) WITHIN 200", "HIT{1,900} SLOW{0,9})"),
         ("HIT+ SLOW*", "HIT* SLOW*"),
-        ("COUNT(SLOW.*)", "NEXT(SLOW.speed)"),
+        ("FAST HIT+ SLOW*) WITHIN 200", "FAST* HIT SLOW)"),
     ],
 )
 def test_row_patterns_whose_matches_depend_on_rows_far_away_read_all(

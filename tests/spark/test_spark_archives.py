@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pytest
@@ -140,23 +140,51 @@ def test_of_several_archives_the_rows_around_matches_are_given_to_spark(
     assert beside["one"].count() == len(rows)
 
 
-@pytest.mark.parametrize("change", [" EMIT ON BOTH", "PREV", "streams"])
-def test_all_is_read_where_matches_depend_on_rows_far_away(
-    spark: Any, tmp_path: Path, change: str
+@pytest.mark.parametrize(
+    ("text", "at_end"),
+    [
+        (_BRAKING.replace("speed > 60", "speed > PREV(speed, 2)"), "open"),
+        (_BRAKING.replace("speed > 60", "AVG(speed) OVER 9 > 65"), "open"),
+        (_BRAKING + " EMIT ON BOTH", "open"),
+        (_BRAKING + " EMIT ON BOTH LIMIT 7", "open"),
+        (_BRAKING + " EMIT ON COMPLETION", "close"),
+        (_BRAKING + " EMIT ON BOTH ONCE PER b", "close"),
+        (_BRAKING.replace("BY car", "BY car, lane"), "close"),
+        (
+            "FROM cars MATCH_RECOGNIZE (PARTITION BY car ORDER BY ts MEASURES LAST(B.ts) AS ts, "
+            "NEXT(LAST(B.speed)) AS then PATTERN (A B{1,3} $) DEFINE A AS braking, B AS speed > 1)",
+            "open",
+        ),
+    ],
+)
+def test_few_pages_are_given_to_spark_wherever_matches_end(
+    spark: Any, tmp_path: Path, text: str, at_end: Literal["open", "close"]
 ) -> None:
+    ts = pl.col("ts")
+    rows = _rows().filter((pl.col("car") != "it's 1") | (ts < 3480) | (ts > 5000))
+    rows = rows.filter((pl.col("car") != "it's 2") | (ts < 3484))
+    rows = rows.with_columns(
+        braking=pl.col("braking") | ts.is_in([3479, 3482]), speed=pl.col("speed") - ts % 2
+    ).with_columns(lane=ts // 3 % 2)
+    query, given = ps.query(text), _lake(tmp_path, rows).on_spark(spark)
+    assert with_frames(query, given, at_end).count() < len(rows) // 2
+    expected = query.run(rows, at_end=at_end)
+    assert len(expected)
+    found = rows_of(query.run(given, at_end=at_end))
+    assert found.sort(pl.all()).equals(expected.sort(pl.all()))
+
+
+def test_all_is_read_where_matches_depend_on_rows_far_away(spark: Any, tmp_path: Path) -> None:
     rows = _rows(600).with_columns(braking=pl.col("ts").is_between(300, 305))
-    text = {
-        "PREV": _BRAKING.replace("speed > 60", "speed > PREV(speed)"),
-        "streams": """FROM one ORDER BY ts WITH two ORDER BY ts PARTITION BY car
-            DEFINE b AS one.braking, s AS two.speed > 60 PATTERN b overlaps s WITHIN 30 EMIT ON BOTH""",
-    }.get(change, _BRAKING + change)
-    query = ps.query(text)
+    query = ps.query(
+        """FROM one ORDER BY ts WITH two ORDER BY ts PARTITION BY car
+        DEFINE b AS one.braking, s AS two.speed > 60 PATTERN b overlaps s WITHIN 30 EMIT ON BOTH"""
+    )
     lake = _lake(tmp_path, rows).on_spark(spark)
-    given: Any = {"one": lake, "two": lake} if change == "streams" else lake
-    frames = with_frames(query, given)
-    frame = frames["one"] if change == "streams" else frames
+    given: Any = {"one": lake, "two": lake}
+    frame = with_frames(query, given)["one"]
     assert frame.count() == len(rows)
     assert not isinstance(frame, SparkArchive)
     found = rows_of(query.run(given))
-    expected = query.run({"one": rows, "two": rows} if change == "streams" else rows)
+    expected = query.run({"one": rows, "two": rows})
     assert found.sort(pl.all()).equals(expected.sort(pl.all()))

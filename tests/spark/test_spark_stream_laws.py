@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from tests.bridged_absences import bridged_absences
 from tests.engines import Rows, by_partition, cuts, difference
 from tests.spark.streams import InputsPlayer, frame_of, rows_of
 from tests.stream_scenario import (
@@ -29,9 +30,10 @@ BOUNDED, STREAMED, OF = 1, 1, 600
 _STREAMED_KINDS = ("identified", "known", "queries", "all", "patterns")
 
 
-#: Besides, streams of events of which symbols are the silences, and matches in which something is absent.
-#: Some of them with events of one time, which a column orders.
-_SILENT, _ABSENT, _IN_SEQUENCE = "silent", "absent", "silent in sequence"
+#: Besides, streams of events of which symbols are the silences, also beside events of one time that a column orders,
+#: matches in which something is absent, and those with BRIDGING, too.
+_SILENT, _IN_SEQUENCE, _ABSENT, _BRIDGED = "silent", "silent in sequence", "absent", "bridged"
+_BESIDES = (_SILENT, _IN_SEQUENCE, _ABSENT, _BRIDGED)
 
 
 def _drawn(seed: int, kinds: str) -> CombinedScenario:
@@ -42,6 +44,8 @@ def _drawn(seed: int, kinds: str) -> CombinedScenario:
         return silence_in_sequence(seed, KINDS["events"], seed % 2 == 1)
     if kinds == _ABSENT:
         return absent_scenario(seed, KINDS["all"])
+    if kinds == _BRIDGED:
+        return next(many.drawn for n in count(1_000 * seed) if (many := bridged_absences(n, 6)))
     return combined_scenario(seed, KINDS[kinds])
 
 
@@ -66,8 +70,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     config = metafunc.config
     laws = 20_000 if config.getoption("--laws-long") else config.getoption("--laws")
     for name, kinds, first, many in (
-        ("bounded_case", (*KINDS, _SILENT, _ABSENT, _IN_SEQUENCE), 0, BOUNDED),
-        ("streamed_case", (*_STREAMED_KINDS, _SILENT, _ABSENT, _IN_SEQUENCE), 1_000, STREAMED),
+        ("bounded_case", (*KINDS, *_BESIDES), 0, BOUNDED),
+        ("streamed_case", (*_STREAMED_KINDS, *_BESIDES), 1_000, STREAMED),
     ):
         if name in metafunc.fixturenames:
             cases = _cases(kinds, first, max(1, many * laws // OF))
