@@ -213,7 +213,8 @@ def _streams(query: Query) -> Iterator[str]:
             of = ", ".join(name for name in (stream.order_by, _second(stream)) if name)
             time = f", in order of {of}" if of else ""
             gap = f"; a silence of more than {stream.max_gap} ends intervals"
-            yield f"{number}: {stream.name}, events{time}{gap * (stream.max_gap is not None)}"
+            past = f"; the archive {stream.path} has those of before" * stream.archive
+            yield f"{number}: {stream.name}, events{time}{gap * (stream.max_gap is not None)}{past}"
     yield "rows of all wait in one buffer; an instant is worked on when the watermark has passed it"
 
 
@@ -261,8 +262,11 @@ def _validity(query: Query, symbol: Symbol) -> str:
     fewest, most_events = symbol.at_least_events, symbol.at_most_events
     if symbol not in query.present:
         bounds = [f"at least {least}"] * bool(least) + [f"at most {most}"] * bool(most)
-        bounds += [f"at least {fewest} events"] * (fewest is not None)
-        return "absent" + (f": only what lasts {' and '.join(bounds)} counts" if bounds else "")
+        told = [f"lasts {' and '.join(bounds)}"] if bounds else []
+        counts = [f"at least {fewest}"] * (fewest is not None)
+        counts += [f"at most {most_events}"] * (most_events is not None)
+        told += [f"has {' and '.join(counts)} events"] if counts else []
+        return "absent" + (f": only what {' and '.join(told)} counts" if told else "")
     if query.emit is Emit.COMPLETION or most is not None or most_events is not None:
         bounds = [f"at least {least}"] * bool(least) + [f"at most {most}"] * bool(most)
         told = [f"it lasted {' and '.join(bounds)}"] if bounds else []
@@ -272,7 +276,8 @@ def _validity(query: Query, symbol: Symbol) -> str:
         return "valid at its end" + (f", if {' and '.join(told)}" if told else "")
     told = [f"to last {least}"] if least is not None else []
     told += [f"to have {fewest} events"] if fewest is not None else []
-    if not told and query.streams[symbol.stream].silence is not None:
+    source = query.streams[symbol.stream]
+    if not told and source.is_ready_made and not source.known_at_start:
         return "valid once it is known"
     return f"valid once it is known {' and '.join(told)}" if told else "valid from its start"
 

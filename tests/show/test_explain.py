@@ -304,3 +304,23 @@ def test_pairs_of_rows_are_decided_once_the_rows_are_known(
     events = pl.DataFrame({"ts": [1, 5, 9, 20], "p": [False, True, False, False]})
     found = query.run({"ev": events, "iv": pl.DataFrame({"began": [6], "ended": [12]})})
     assert found["detected_at"].to_list() == [reported]
+
+
+def test_symbols_and_streams_are_told_as_they_are_known() -> None:
+    query = ps.query(
+        "FROM s WITH iv FROM began TO ended WITH ARCHIVE 'lake' AS old DEFINE a AS s.x > 1, c AS iv, "
+        "b AS old.x > 2 PATTERN b before a AND a overlaps c WITHIN 30"
+    )
+    found = query.explain()
+    assert "3: old, events; the archive lake has those of before" in str(found.section("Streams"))
+    said = str(found.section("Predicates"))
+    assert "c: valid once it is known" in said
+    assert "a: valid from its start" in said
+    absent = ps.query(
+        "FROM s DEFINE a AS x > 1, c AS y > 1 AT LEAST 3 BETWEEN 2 AND 5 EVENTS "
+        "PATTERN a AND NOT (c during a) WITHIN 9"
+    )
+    assert (
+        "c: absent: only what lasts at least 3 and has at least 2 and at most 5 events counts"
+        in str(absent.explain().section("Predicates"))
+    )

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from tests.bridged_absences import bridged_absences
 from tests.engines import Rows, by_partition, cuts, difference
 from tests.spark.streams import InputsPlayer, frame_of, rows_of
 from tests.stream_scenario import (
@@ -28,8 +29,9 @@ BOUNDED, STREAMED, OF = 1, 1, 600
 _STREAMED_KINDS = ("identified", "known", "queries", "all", "patterns")
 
 
-#: Besides, streams of events of which symbols are the silences, and matches in which something is absent.
-_SILENT, _ABSENT = "silent", "absent"
+#: Besides, streams of events of which symbols are the silences, matches in which something is absent, and those
+#: with BRIDGING, too.
+_SILENT, _ABSENT, _BRIDGED = "silent", "absent", "bridged"
 
 
 def _drawn(seed: int, kinds: str) -> CombinedScenario:
@@ -38,6 +40,8 @@ def _drawn(seed: int, kinds: str) -> CombinedScenario:
         return silence_scenario(seed, KINDS["events"])
     if kinds == _ABSENT:
         return absent_scenario(seed, KINDS["all"])
+    if kinds == _BRIDGED:
+        return next(many.drawn for n in count(1_000 * seed) if (many := bridged_absences(n, 6)))
     return combined_scenario(seed, KINDS[kinds])
 
 
@@ -60,8 +64,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     config = metafunc.config
     laws = 20_000 if config.getoption("--laws-long") else config.getoption("--laws")
     for name, kinds, first, many in (
-        ("bounded_case", (*KINDS, _SILENT, _ABSENT), 0, BOUNDED),
-        ("streamed_case", (*_STREAMED_KINDS, _SILENT, _ABSENT), 1_000, STREAMED),
+        ("bounded_case", (*KINDS, _SILENT, _ABSENT, _BRIDGED), 0, BOUNDED),
+        ("streamed_case", (*_STREAMED_KINDS, _SILENT, _ABSENT, _BRIDGED), 1_000, STREAMED),
     ):
         if name in metafunc.fixturenames:
             cases = _cases(kinds, first, max(1, many * laws // OF))
