@@ -95,15 +95,18 @@ def last_instant(
     longer_than: int | None = None,
     closes: bool = False,
     sequenced: Sequenced | None = None,
+    late: tuple[str, int] | None = None,
 ) -> Fraction | int | None:
     """From when on an interval can satisfy the group no longer; None if it cannot now.
 
     Where events are ``sequenced``, that may be behind all events of a time (HALF).
 
     NEVER: it may always; CERTAIN: it does. It is there already, or (``span`` None) begins later than
-    now, or ends later where it is ``known_by`` its "te". ``relations`` has those to each present symbol that
-    are allowed, and ``apart`` the present ones that are runs of the same predicate, with how far apart two runs are
-    (None: they do not touch). One that has not begun begins later than so long after an instant (``not_before``). A
+    now, or ends later where it is ``known_by`` its "te". One that is ``late`` becomes known later than now,
+    and so long after it began at most, or less after it ended; counted from its start, it is no longer than
+    that. ``relations`` has those to each present symbol that are allowed, and ``apart`` the present ones that
+    are runs of the same predicate, with how far apart two runs are (None: they do not touch). One that has not
+    begun begins later than so long after an instant (``not_before``). A
     silence lasts ``longer_than``.
     """
     spans = dict(present)
@@ -117,8 +120,11 @@ def last_instant(
     ]
     if longer_than is not None:
         given.append(((absent, "ts"), (absent, "te"), -longer_than, _EARLIER))
-    if span is None:
+    if span is None and late is not None:
+        given += _known_late(absent, *late)
+    elif span is None:
         given += _to_come((absent, known_by), now, sequenced)
+    if span is None:
         given.append(((absent, "ts"), (absent, "te"), 0, later))
         if not_before is not None:
             given.append((not_before[0], (absent, "ts"), -not_before[1], _EARLIER))
@@ -127,6 +133,8 @@ def last_instant(
             given.append(((name, "te"), (absent, "ts"), -(length or 0), strictly))
     found: Fraction | int | None = None
     delayed = set(_delayed(absent, spans, closes))
+    if late is not None:
+        delayed -= {(absent, "ts"), (absent, "te")}
     names = [name for name, allowed in relations.items() if len(allowed) < len(RELATIONS)]
     for chosen in product(*(relations[name] for name in names)):
         orders: list[Inequality] = []
@@ -171,6 +179,13 @@ def _to_come(endpoint: Node, now: int, sequenced: Sequenced | None) -> Iterator[
     yield NOW, endpoint, 0, _EARLIER if sequenced is None else _BEFORE
     if sequenced is not None and sequenced.is_behind:
         yield ORIGIN, endpoint, -now, _EARLIER
+
+
+def _known_late(absent: str, which: str, length: int) -> Iterator[Inequality]:
+    """An interval that becomes known later than now, so long after its start, or less after its end."""
+    yield NOW, (absent, which), length, _EARLIER
+    if which == "ts":
+        yield (absent, "te"), (absent, "ts"), length, 0
 
 
 def _is(node: Node, time: int) -> Iterator[Inequality]:

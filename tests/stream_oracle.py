@@ -29,6 +29,7 @@ from piestream.language.parts import (
     StreamKind,
     Value,
 )
+from piestream.language.windows import NO_WINDOW
 from piestream.relations import ALL_NAMES
 from tests import absent
 from tests.clock import Clock
@@ -658,8 +659,12 @@ class _Partition:
         if self.is_sequenced:
             sequenced = absent.Sequenced(now not in self.coming, Fraction(now))
         found: set[Time | None] = set()
-        there = [span for span in spans if span is not None] if spans else [None]
-        for span, *others in product(there, *(self._spans(n, bound[n], now) for n in names)):
+        there: list[tuple[absent.Span | None, tuple[str, int] | None]]
+        there = [(span, None) for span in spans if span is not None]
+        there = there if spans else [(None, late) for late in self._known_late(source)]
+        for (span, late), *others in product(
+            there, *(self._spans(n, bound[n], now) for n in names)
+        ):
             present = dict(zip(names, others, strict=True))
             is_quiet = partial(self._is_gap_quiet, group.name, span, present, now)
             found.add(
@@ -679,6 +684,7 @@ class _Partition:
                     else self.clock.ticks(source.silence.longer_than),
                     closes=now in self.shown,
                     sequenced=sequenced,
+                    late=late,
                 )
             )
         if found == {absent.CERTAIN} and None not in spans:
@@ -705,6 +711,24 @@ class _Partition:
                     return absent.NOW, bridging
                 return absent.ORIGIN, math.floor(ceased) + bridging
         return None
+
+    def _known_late(self, source: Source) -> Iterator[tuple[str, int] | None]:
+        """How long after its start, or its end, a match of a query may become known, by its windows alone.
+
+        None: when it begins, or ends, as others do.
+        """
+        query = source.query
+        if query is None or query.rows is not None or not _is_known_late(source):
+            yield None
+        if query is None or not _is_known_late(source):
+            return
+        if query.rows is not None:
+            assert query.rows.within is not None
+            yield "ts", self.clock.ticks(query.rows.within)
+        elif query.within != NO_WINDOW:
+            yield "ts", self.clock.ticks(query.within)
+        else:
+            yield "te", min(self.clock.ticks(window.length) for window in query.windows)
 
     def _is_gap_quiet(
         self,
@@ -886,6 +910,16 @@ class _Partition:
             holding = outlook & self.allowed.get((x, y), frozenset(ALL_NAMES) - _PRECISE)
             names.add(next(iter(holding & _PRECISE or holding)))
         return names.pop() if len(names) == 1 else None
+
+
+def _is_known_late(source: Source) -> bool:
+    """Whether matches of a query may become known later than they end."""
+    query = source.query
+    if query is None:
+        return False
+    if query.rows is not None or query.absences or any(s.bridging for s in query.symbols):
+        return True
+    return any(map(_is_known_late, query.streams))
 
 
 def _difference(end: Time, since: Time) -> int:

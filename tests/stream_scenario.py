@@ -285,11 +285,7 @@ def _apart(rng: Random, base: Scenario, kinds: tuple[str, ...]) -> CombinedScena
     absent = {name for name, _ in base.absences}
     if absent and set(chosen) == {"pattern"}:
         chosen.append("events")
-    may_be_absent = [number for number, kind in enumerate(chosen) if kind != "pattern"]
-    definitions = [
-        (rng.choice(may_be_absent) if d.name in absent else rng.randrange(len(chosen)), d)
-        for d in base.definitions
-    ]
+    definitions = [(rng.randrange(len(chosen)), d) for d in base.definitions]
     used = sorted({number for number, _ in definitions})
     chosen = [chosen[number] for number in used]
     if chosen == ["events"]:
@@ -593,7 +589,8 @@ def _query_stream(
     rows = tuple(row for row in base.rows if rng.random() < 0.8)
     if rng.random() < 0.8:  # the runs that the outer pattern was planted for
         own = replace(rng.choice(definitions), at_least=None, at_most=None)
-        inner = inner.having(definitions=(own,), clauses=(), within=10_000, windows=())
+        within = Random(f"{own} within").choice((10_000, 10_000, 3, 5, 8, 12))
+        inner = inner.having(definitions=(own,), clauses=(), within=within, windows=())
         rows, gap = base.rows, None
         inner = _with_absence(Random(f"{rng.random()} absent"), inner, own.name)
     query = CombinedScenario(

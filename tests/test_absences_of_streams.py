@@ -8,6 +8,9 @@ import pytest
 import piestream as ps
 from tests.bridged_absences import bridged_absences
 from tests.many_cases import disagreements
+from tests.many_late_absences import WAYS, late_absences
+from tests.many_late_absences import disagreement as late_disagreement
+from tests.stream_oracle import matches
 from tests.stream_scenario import CombinedScenario, absent_scenario
 from tests.stream_shrink import disagreement
 
@@ -272,3 +275,67 @@ def _check(engine: str, drawn: CombinedScenario, seed: int) -> None:
     why = disagreement(engine, drawn, seed)
     if why is not None:
         pytest.fail(f"\n{engine} on {drawn}\n{why}\n", pytrace=False)
+
+
+@pytest.mark.filterwarnings("ignore::piestream.ResultWarning")
+@pytest.mark.parametrize("first", [0, 300])
+def test_what_becomes_known_late_is_waited_for_neither_too_short_nor_too_long(first: int) -> None:
+    rows = queries = 0
+    for seed in range(first, first + 40):
+        late = late_absences(seed, 8)
+        if late is not None:
+            for way in WAYS:
+                assert late_disagreement(late, way, seed) is None
+            rows += len(matches(late.query, late.inputs()))
+            queries += 1
+    assert queries >= 10
+    assert rows > 50
+
+
+def _late(inner: str, group: str) -> ps.Query:
+    return ps.query(
+        f"FROM s ORDER BY ts WITH {inner} AS j DEFINE a AS s.a, c AS j "
+        f"PATTERN a AND NOT ({group}) WITHIN 99 RETURN a.ts"
+    )
+
+
+_BRIDGED = "(FROM s ORDER BY ts DEFINE x AS x BRIDGING 2 PATTERN x WITHIN 6)"
+_ROWS = "s MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n PATTERN (X Y?) WITHIN 6 DEFINE X AS x, Y AS y)"
+
+
+@pytest.mark.parametrize(
+    ("inner", "group", "reported"),
+    [
+        (_BRIDGED, "c contains; overlaps a", 8),  # it began less than 6 ago, before 2
+        (
+            "(FROM s ORDER BY ts DEFINE x AS x BRIDGING 2, y AS z PATTERN x overlaps y WITHIN 6 OF y)",
+            "c overlaps a",
+            9,
+        ),  # it ended less than 6 ago, before 3
+        (_ROWS, "c meets a", 8),
+        (_BRIDGED, "c after a AND c.ts - a.te <= 4", 13),
+    ],
+)
+def test_what_may_become_known_late_is_waited_for_so_long(
+    inner: str, group: str, reported: int
+) -> None:
+    query = _late(inner, group)
+    events = pl.DataFrame({"ts": [1, 2, 3, 4, 20], "a": [False, True, False, False, False]})
+    rows = events.with_columns(x=False, y=False, z=False)
+    assert query.run({"s": rows}).rows() == [(reported, 2)]
+    session = query.open()
+    assert session.push(rows[:4], stream="s").is_empty()
+    session = query.open(state=session.snapshot())
+    assert session.advance(reported).is_empty()
+    assert session.advance(reported + 1).rows() == [(reported, 2)]
+
+
+def test_of_what_becomes_known_late_it_is_told_that_it_is_excluded() -> None:
+    query = _late(_BRIDGED, "c meets a")
+    events = pl.DataFrame(
+        {"ts": [1, 2, 3, 4, 20], "x": [True, *[False] * 4], "a": [False, True, *[False] * 3]}
+    )
+    assert query.run({"s": events}).is_empty()
+    texts = [miss.text for miss in query.why_not({"s": events}).near_misses]
+    assert "c [1, 2) is what NOT (c meets a) excludes; without it it matches" in texts
+    assert "so late" in query.explain().section("Absences")

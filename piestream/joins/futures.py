@@ -19,7 +19,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from piestream.compiled.constants import INT64_MAX, OPEN
+from piestream.compiled.constants import INT64_MAX, NONE, OPEN
 from piestream.compiled.primitives import at_word, trailing_zeros
 from piestream.compiled.records import Carried, Record, Words, kernel, method
 from piestream.intervals.ticks import plus
@@ -119,6 +119,11 @@ class Future(Record):
     is_over: Carried[bool]  # all of those that have the time that is now are over,
     instant: Carried[int]  # and the instant that is now; else the time
     begins_known: Carried[bool]  # whether the start of the absent one is known when it has been
+    late: Carried[
+        int
+    ]  # how late it may become known, of which nothing is known yet; NONE: at its end
+    late_since_end: Carried[bool]  # whether that counts from its end
+    behind: Carried[int]  # how far now lies behind where it is shown
 
     @method
     def variables(self) -> int:
@@ -302,12 +307,27 @@ class Future(Record):
         self.limit(_NOW, _ORIGIN, 0, 0)
         variable = self.variable_of()
         for endpoint in range(FIRST_OF_MATCH + 2 * self.n_others):
-            if variable[endpoint] != _ORIGIN and (endpoint or self.begins_known):
+            is_later = endpoint > 1 or (self.late == NONE and (endpoint == 1 or self.begins_known))
+            if variable[endpoint] != _ORIGIN and is_later:
                 self.limit(variable[endpoint], _NOW, 0, self.earlier())
                 if self.is_over:
                     self.limit(variable[endpoint], _ORIGIN, 0, _LESS)
         if not self.has_ended():
             self.differ(1, 0, 0, self.earlier())
+        if self.late != NONE:
+            self.begin_late()
+
+    @method
+    def begin_late(self) -> None:
+        """The absent one may have begun, and ended: it becomes known later than now.
+
+        No events have one time beside such a symbol.
+        """
+        late = self.late if 0 <= self.late < _FAR else _FAR  # it has no sign
+        since = _END if self.late_since_end else _START
+        self.limit(since, _NOW, late + self.behind, _LESS)
+        if not self.late_since_end:
+            self.separate(0, 1, late, True, False)
 
     @method
     def end_as_shown(self) -> None:

@@ -6,7 +6,7 @@ of these kinds, and a comparison or two decides them.
 
 from __future__ import annotations
 
-from piestream.compiled.constants import INT64_MAX, INT64_MIN, OPEN
+from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE, OPEN
 from piestream.compiled.records import Carried, Record, Words, kernel, method
 from piestream.intervals.ticks import minus, plus
 from piestream.joins.futures import Endpoints, Future, until_of
@@ -155,10 +155,11 @@ class Judged(Record):
         return self.partition.program.rows >> s & 1 != 0 and RowSlot(slot).announced != 0
 
     @method
-    def future_with(self, absence: Absence, at: Endpoints, is_said: bool) -> Future:
+    def future_with(self, absence: Absence, at: Endpoints, is_said: bool, is_late: bool) -> Future:
         """The bounds for an interval of the absent symbol, of which an endpoint may be OPEN.
 
-        Or its end ``is_said`` by a row.
+        Or its end ``is_said`` by a row. If it ``is_late``, one of which nothing is known may have been, and
+        becomes known later than it ends.
         """
         program = self.partition.program
         is_sequenced = program.is_sequenced != 0
@@ -166,9 +167,11 @@ class Judged(Record):
         n_others = absence.pair_end - absence.pair
         future = Future(
             self.future, n_others, self.now, is_sequenced, is_over, self.instant,
-            absence.begins_known != 0,
+            absence.begins_known != 0, absence.late if is_late else NONE,
+            absence.late_since_end != 0, int(self.closes),
         )  # fmt: skip
-        future.place_absent(at, self.is_shown(at.start), is_said or self.is_shown(at.end))
+        start_is_shown = is_late or self.is_shown(at.start)
+        future.place_absent(at, start_is_shown, is_late or is_said or self.is_shown(at.end))
         for number in range(n_others):
             s = self.pair(absence, number).symbol
             slot = self.slot(s)

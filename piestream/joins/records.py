@@ -205,6 +205,11 @@ class Absence(Record):
     pair_end: int
     same: int  # symbols of the match (as bits) whose intervals are of the same runs, or rows
     begins_known: int  # 1: its intervals are known from their starts; 0: some from their ends on
+    late: (
+        int  # ticks: how long after its start one may become known that has ended; NONE: at its end
+    )
+    late_since_end: int  # 1: how long after its end
+    may_come_at_end: int  # 1: its intervals may become known at their ends, however long they last
     is_longer: int  # 1: it lasts longer than a tick less than its least length, where time is dense
 
 

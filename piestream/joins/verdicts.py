@@ -148,10 +148,13 @@ def _add_distances(judged: Judged, absence: Absence, future: Future, number: int
 
 
 @kernel
-def _possible_until(judged: Judged, absence: Absence, at: Endpoints, slot: Slot) -> int:
+def _possible_until(
+    judged: Judged, absence: Absence, at: Endpoints, slot: Slot, is_late: bool
+) -> int:
     """How long an interval of the absent symbol may satisfy the group, as `until_of` has it.
 
-    INT64_MIN: it cannot. Of one that is not there neither endpoint is known, and ``slot`` is not read.
+    INT64_MIN: it cannot. Of one that is not there neither endpoint is known, and ``slot`` is not read; if it
+    ``is_late``, it may have ended.
     """
     n = absence.pair_end - absence.pair
     is_to_come = at.start == OPEN and absence.begins_known and not judged.closes
@@ -159,7 +162,7 @@ def _possible_until(judged: Judged, absence: Absence, at: Endpoints, slot: Slot)
         return INT64_MIN
     parts = judged.partition.program.absent_parts
     is_said = at.start != OPEN and judged.is_said(absence.symbol, slot)
-    future = judged.future_with(absence, at, is_said)
+    future = judged.future_with(absence, at, is_said, is_late)
     options_array = np.zeros(2 * n, np.int64)
     options = pointer(options_array)
     chosen = at_word(options, n)
@@ -216,7 +219,7 @@ def _is_certain(judged: Judged, absence: Absence, slot_id: int) -> bool:
     symbol = partition.program.symbols[absence.symbol]
     slot = partition.ring(absence.symbol).slot(slot_id)
     at = judged.endpoints_of(absence.symbol, slot)
-    future = judged.future_with(absence, at, judged.is_said(absence.symbol, slot))
+    future = judged.future_with(absence, at, judged.is_said(absence.symbol, slot), False)
     if future.is_known():
         return True
     if not future.has_ended():
@@ -361,7 +364,7 @@ def _judge_one(judged: Judged, absence: Absence, slot_id: int, scratch: Scratch)
         latest = INT64_MIN
         if _has_count(outlook, absence, slot, scratch):
             at = outlook.endpoints_of(absence.symbol, slot)
-            latest = _possible_until(outlook, absence, at, slot)
+            latest = _possible_until(outlook, absence, at, slot, False)
         until = max(until, latest)
         certain = (
             certain and latest != INT64_MIN and _is_certain(_as_told(outlook), absence, slot_id)
@@ -387,7 +390,12 @@ def _judge_to_come(judged: Judged, absence: Absence) -> int:
     while True:
         to_come = Endpoints(judged, OPEN, OPEN, OPEN, OPEN)
         outlook = _in_outlook(judged, ended)
-        until = max(until, _possible_until(outlook, absence, to_come, Slot(judged)))
+        if absence.may_come_at_end:
+            found = _possible_until(outlook, absence, to_come, Slot(judged), False)
+            until = max(until, found)
+        if absence.late != NONE:
+            found = _possible_until(outlook, absence, to_come, Slot(judged), True)
+            until = max(until, found)
         if not ended:
             return until
         ended = (ended - 1) & interrupted

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from piestream.automata.differences import Differences, End, Pair, close
 from piestream.expressions.durations import Duration
 from piestream.language.absences import Absence
-from piestream.language.difference_bounds import amount_of, bounds_of
+from piestream.language.difference_bounds import amount_of, bounds_of, lasting_of
 from piestream.language.parts import Constraint
 from piestream.language.windows import NO_WINDOW, Window, all_windows
 from piestream.relations import ANY, PRECISE_FORM, Relation, convex_parts
@@ -57,12 +57,20 @@ class _Waiting:
     ) -> None:
         self.names = [symbol.name for symbol in query.present]
         self.closed, self.unit = closed, unit
-        self.absent: End = (absence.symbol, query.stream_of(absence.symbol).known_by)
+        late = query.stream_of(absence.symbol).lateness
+        which = query.stream_of(absence.symbol).known_by if late is None else late.which
+        self.absent: End = (absence.symbol, which)
+        self.late = (
+            0 if late is None else amount_of(late.length, unit)
+        )  # after that it may become known
 
     @classmethod
     def of(cls, query: Query, absence: Absence, unit: str | None) -> _Waiting | None:
         """None where that depends on the match, or on other intervals of the symbol."""
         symbol = query.symbol(absence.symbol)
+        late = query.stream_of(absence.symbol).lateness
+        if late is not None and late.may_come_at_end:
+            return None
         same = {s.name for s in query.present if query.same_predicate(s, symbol)}
         of_absent = tuple(_among_runs(one, same) for one in absence.constraints)
         if symbol.bridging is not None or any(len(_parts(one)) > 1 for one in of_absent):
@@ -75,13 +83,13 @@ class _Waiting:
         present = list(query.present)
         alone, with_absent = (
             close(
-                [*names, *(one.name for one in absent)],
+                [*names, *dict.fromkeys(one.name for one in absent)],
                 _relations(constraints),
                 bounds_of(present, constraints, NO_WINDOW, (), query.emit, unit, in_ticks, absent),
             )
             for constraints, absent in (
                 (query.constraints, ()),
-                ((*query.constraints, *of_absent), (symbol,)),
+                ((*query.constraints, *of_absent), lasting_of(symbol, late)),
             )
         )
         if alone is None or with_absent is None:
@@ -101,7 +109,7 @@ class _Waiting:
             if latest is not None:
                 if before is None:
                     return None
-                waits.append((latest[0] - before[0], before[1]))
+                waits.append((latest[0] - before[0] + self.late, before[1]))
         if not waits:
             return None
         wait, is_later = min(waits)

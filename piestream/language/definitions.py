@@ -205,7 +205,8 @@ def _between(tokens: list[Token], depth: list[int], text: str) -> int | None:
     """Where ``BETWEEN d1 AND d2`` bounds the duration, if it is not a part of the predicate.
 
     With a unit it always bounds the duration. Bare numbers are ticks after a condition
-    (``speed > 70 BETWEEN 4 AND 30``) and SQL's BETWEEN after a value (``speed BETWEEN 4 AND 30``).
+    (``speed > 70 BETWEEN 4 AND 30``) and SQL's BETWEEN after a value (``speed BETWEEN 4 AND 30``). Behind
+    another bound (``BETWEEN 2 AND 3 EVENTS``) they are ticks, too.
     """
     at = [i for i, t in enumerate(tokens) if t.upper == "BETWEEN" and depth[i] == 0]
     if not at or not at[-1]:
@@ -224,8 +225,22 @@ def _between(tokens: list[Token], depth: list[int], text: str) -> int | None:
             return None
     if len(low) == 2 or len(high) == 2 or isinstance(low[0].value, timedelta):
         return start
+    if _ends_with_bound(tokens[:start]):
+        return start
     before = text[tokens[0].span.start : tokens[start].span.start]
     return start if _is_condition(before, values_of(tokens[:start])) else None
+
+
+def _ends_with_bound(tokens: list[Token]) -> bool:
+    """Whether tokens end with ``BETWEEN d1 AND d2`` with a unit, as that of events."""
+    amounts = (Kind.NUMBER, Kind.PARAMETER)
+    for count in (5, 6):  # the first unit may be left out
+        last = tokens[-count:]
+        if len(last) < count or (last[0].upper, last[-3].upper) != ("BETWEEN", "AND"):
+            continue
+        if last[-1].kind is Kind.WORD and last[1].kind in amounts and last[-2].kind in amounts:
+            return True
+    return False
 
 
 def _is_condition(text: str, parameters: Mapping[str, Any]) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from piestream.automata.differences import MOST_LENGTH, Bound, Differences, End, close
 from piestream.expressions.durations import NANOSECONDS, Duration, tick_length
 from piestream.language.absences import Absence
 from piestream.language.distances import Distance
+from piestream.language.lateness import Lateness
 from piestream.language.parts import Constraint, Emit
 from piestream.language.windows import NO_WINDOW, Window, all_windows
 from piestream.relations import ANY
@@ -21,6 +22,7 @@ __all__ = [
     "amount_of",
     "bounds_of",
     "kept_after_end",
+    "lasting_of",
     "too_long",
 ]
 
@@ -151,6 +153,16 @@ class LastEndpoint:
     most: int  # ticks or nanoseconds; negative: it begins before the endpoint
     is_strict: bool  # whether it lies before that instant
     in_ticks: bool
+    late: int = 0  # how long after that it may become known
+
+
+@dataclass(frozen=True, slots=True)
+class _AtMost:
+    """That the intervals of a symbol last no longer than so."""
+
+    name: str
+    at_most: Duration
+    at_least: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +184,12 @@ def absence_bounds(
     unit: str | None,
     which: str = "ts",
     has_equal_times: bool = False,
+    late: Lateness | None = None,
 ) -> AbsenceBounds:
     """What relations, distances and lengths say of the intervals that NOT speaks of.
 
-    ``which`` is the endpoint that is later than now while nothing is known of an interval. For
-    ``has_equal_times`` see `automata.differences.close`.
+    ``which`` is the endpoint that is later than now while nothing is known of an interval, unless that may
+    become known so ``late``. For ``has_equal_times`` see `automata.differences.close`.
 
     >>> import piestream as ps
     >>> q = ps.query(
@@ -187,7 +200,7 @@ def absence_bounds(
     ...     q.present, q.symbols[1], (), q.absences[0], q.within, q.windows, q.emit, None
     ... )
     >>> found.latest
-    (LastEndpoint(which='ts', since=('a', 'te'), most=4, is_strict=False, in_ticks=True),)
+    (LastEndpoint(which='ts', since=('a', 'te'), most=4, is_strict=False, in_ticks=True, late=0),)
     >>> print(found.kept)
     9
     """
@@ -196,9 +209,13 @@ def absence_bounds(
     having = [window for window, _ in all_windows(names, within, windows)]
     in_ticks = unit is None and all(window.length.in_ticks for window in having)
     all_constraints = [*constraints, *absence.constraints]
+    lasting = lasting_of(absent, late)
+    behind = 0 if late is None else amount_of(late.length, unit)
+    if late is not None and not late.may_come_at_end:
+        which = late.which
     relations = {(c.x, c.y): c.relations for c in all_constraints if c.relations != ANY}
     bounds = bounds_of(
-        present, all_constraints, within, windows, emit, unit, in_ticks, absent=(absent,)
+        present, all_constraints, within, windows, emit, unit, in_ticks, absent=lasting
     )
     closed = close([*names, absence.symbol], relations, bounds, has_equal_times)
     if closed is None:  # then it always holds
@@ -212,11 +229,19 @@ def absence_bounds(
             lengths.append(amount_of(window.length, unit) + most[0])
     kept = Duration(max(0, min(lengths)), in_ticks) if lengths else None
     without = bounds_of(
-        present, all_constraints, NO_WINDOW, (), emit, unit, in_ticks, absent=(absent,)
+        present, all_constraints, NO_WINDOW, (), emit, unit, in_ticks, absent=lasting
     )
     closed = close([*names, absence.symbol], relations, without, has_equal_times)
     assert closed is not None
-    return AbsenceBounds(tuple(_latest(closed, names, (absence.symbol, which), in_ticks)), kept)
+    found = _latest(closed, names, (absence.symbol, which), in_ticks)
+    return AbsenceBounds(tuple(replace(last, late=behind) for last in found), kept)
+
+
+def lasting_of(absent: _Lasting, late: Lateness | None) -> list[_Lasting]:
+    """What is said of how long intervals of an absent symbol last, of which some may become known ``late``."""
+    if late is None or late.may_come_at_end or late.which == "te":
+        return [absent]
+    return [absent, _AtMost(absent.name, late.length)]
 
 
 def _latest(

@@ -14,6 +14,7 @@ from piestream.relations import Relation
 
 if TYPE_CHECKING:
     from piestream.expressions.predicate import Predicate
+    from piestream.language.lateness import Lateness
     from piestream.language.model import Query
 
 #: The name of one part of a query, as `Origin` lists them: ``("within",)``, ``("symbol", "a")``.
@@ -117,6 +118,13 @@ class Source:
     def is_known_late(self) -> bool:
         """Whether its intervals may become known later than they end."""
         return self.query is not None and self.query.is_known_late
+
+    @property
+    def lateness(self) -> Lateness | None:
+        """How late its intervals may become known after their ends; None: not at all, or nothing bounds that."""
+        from piestream.language.lateness import lateness_of
+
+        return lateness_of(self.query) if self.query is not None and self.is_known_late else None
 
     @property
     def is_input(self) -> bool:

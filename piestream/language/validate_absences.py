@@ -7,6 +7,7 @@ from math import prod
 
 from piestream.language.absences import Absence
 from piestream.language.draft import AbsenceSpec, StreamDraft
+from piestream.language.lateness import why_unbounded
 from piestream.language.parts import Constraint
 from piestream.language.validate_pattern import Pairs, clash_of
 from piestream.language.validation import Validation
@@ -126,12 +127,18 @@ def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool
     for definition in validation.draft.symbols:
         if definition.name != symbol:
             continue
-        stream = streams[symbol]
-        if stream.source().is_known_late:
-            message = f"{symbol} is absent, and its intervals may become known later than they end"
-            hint = (
-                "absent can be runs, silences, rows, or matches of a query without BRIDGING or NOT"
+        source = streams[symbol].source()
+        if source.is_known_late and validation.draft.is_sequenced:
+            message = (
+                f"{symbol}, which is absent, may become known later than it ends, and that cannot be combined "
+                "yet with events of one time that are told apart"
             )
+            hint = "order all streams by time alone, or leave BRIDGING, NOT and row patterns out of the brackets"
+            validation.report(spec.span, message, hint)
+        elif source.is_known_late and source.lateness is None:
+            assert source.query is not None
+            why, hint = why_unbounded(source.query) or ("", "")
+            message = f"nothing bounds how late {symbol}, which is absent, becomes known: {why}"
             validation.report(spec.span, message, hint)
     return len(validation.diagnostics) > before
 
@@ -197,11 +204,14 @@ def report_endless(
     within = draft.within or NO_WINDOW
     for absence in absences:
         symbol, where = absence.symbol, ("absence", absence.symbol)
-        known_by = draft.streams[specs[symbol].stream].source().known_by
+        source = draft.streams[specs[symbol].stream].source()
         found = absence_bounds(
             validation.present, specs[symbol], constraints, absence, within, draft.windows,
-            draft.emit, unit, known_by, draft.is_sequenced,
+            draft.emit, unit, source.known_by, draft.is_sequenced, source.lateness,
         )  # fmt: skip
+        known_by = source.known_by
+        if source.lateness is not None and not source.lateness.may_come_at_end:
+            known_by = source.lateness.which
         length = draft.within or draft.windows[0].length
         if not found.latest:
             which = "begin" if known_by == "ts" else "end, as it may come at its end only"

@@ -6,7 +6,13 @@ from typing import Any
 
 from piestream.compiled.constants import NONE
 from piestream.joins import records, state_records
-from piestream.plan.draft import PRECISE, ProgramDraft, bits_word, distance_records
+from piestream.plan.draft import (
+    PRECISE,
+    ProgramDraft,
+    bits_word,
+    distance_records,
+    length_word,
+)
 from piestream.relations import PRECISE_FORM, Relation, convex_parts, inverse
 
 
@@ -44,6 +50,7 @@ def add_absences(draft: ProgramDraft) -> None:
             if allowed & Relation.FOLLOWS:
                 draft.begin_deciding |= {absent, other}
         stream = draft.query.streams[draft.query.symbols[absent].stream]
+        late = stream.lateness
         draft.absences.append(
             records.Absence.packed(
                 symbol=absent,
@@ -52,6 +59,9 @@ def add_absences(draft: ProgramDraft) -> None:
                 same=bits_word(same),
                 begins_known=stream.known_by == "ts",
                 is_longer=absent in draft.ticks.longer,
+                late=length_word(draft.ticks.late[absent]),
+                late_since_end=late is not None and late.which == "te",
+                may_come_at_end=late is None or late.may_come_at_end,
             )
         )
 

@@ -333,12 +333,17 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
             if (at_least[number] or 0) <= longest:
                 at_least[number] = longest + 1
                 longer.add(number)
+    late: list[int | None] = []
+    for symbol in query.symbols:
+        lateness = query.streams[symbol.stream].lateness if symbol.name in absent else None
+        length = None if lateness is None else lateness.length
+        late.append(of(("absence", symbol.name), length))
     errors.raise_all()
     within = max(one.length for one in kept)
     return Ticks(
         within, max_gap, tuple(at_least), at_most, cooldown, distances, kept, bridging, absent_distances,
         frozenset(n for n, symbol in enumerate(query.symbols) if symbol.name in absent),
-        frozenset(longer),
+        frozenset(longer), tuple(late),
     )  # fmt: skip
 
 

@@ -54,6 +54,9 @@ class Ticks:
     #: Of these, the silences whose least length is a tick more than what they are longer than.
     longer: frozenset[int] = frozenset()
 
+    #: Of each absent symbol whose intervals may become known later than they end: how late.
+    late: tuple[int | None, ...] = ()
+
     @property
     def looks_back(self) -> int | None:
         """How long before its report a match may begin; None where nothing bounds that.

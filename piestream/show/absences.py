@@ -37,11 +37,13 @@ def absence_lines(query: Query) -> Iterator[str]:
             yield f"  {late[absence.symbol]}"
         bounds = list(_nearest(query, absence))
         for bound in bounds:
-            unseen = "begun" if bound.which == "ts" else "come"
-            yield f"  a {absence.symbol} that has not {unseen} {_lies(bound)}"
+            yield f"  a {absence.symbol} that has not {_unseen(bound)} {_lies(bound)}"
         if bounds:
-            unseen = "begun" if bounds[0].which == "ts" else "come"
+            unseen = _unseen(bounds[0])
             by = "then" if len(bounds) == 1 else "the first of these instants"
+            if bounds[0].late:
+                length = Duration(bounds[0].late, bounds[0].in_ticks)
+                by = f"{length}{' ticks' * bounds[0].in_ticks} after {by}, as it may become known so late"
             yield f"  if none has {unseen} by {by}, this is decided then, whether an event comes or not"
         yield "  one that has begun is waited for until its endpoints, or time alone, rule it out"
         yield "  if it is certain to satisfy this, the match is gone at once"
@@ -52,16 +54,21 @@ def absence_lines(query: Query) -> Iterator[str]:
 def _nearest(query: Query, absence: Absence) -> Iterator[LastEndpoint]:
     """The bounds on what is absent and not known; none that follows from one on the same symbol."""
     unit = next((stream.time_unit for stream in query.streams if stream.time_unit), None)
-    symbol = query.symbol(absence.symbol)
+    symbol, source = query.symbol(absence.symbol), query.stream_of(absence.symbol)
     found = absence_bounds(
         query.present, symbol, query.constraints, absence, query.within, query.windows, query.emit,
-        unit, query.stream_of(absence.symbol).known_by, query.is_sequenced,
+        unit, source.known_by, query.is_sequenced, source.lateness,
     ).latest  # fmt: skip
     by_end = {bound.since: bound for bound in found if bound.since[0] in absence.present}
     for (name, which), bound in by_end.items():
         earlier = by_end.get((name, "ts"))
         if which == "ts" or earlier is None or bound.most < earlier.most:
             yield bound
+
+
+def _unseen(bound: LastEndpoint) -> str:
+    """What has not been seen of an interval of which nothing is known."""
+    return "begun" if bound.which == "ts" and not bound.late else "come"
 
 
 def _lies(bound: LastEndpoint) -> str:
