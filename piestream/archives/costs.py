@@ -12,12 +12,22 @@ import numpy as np
 from piestream.archives.pages import Pages, stretches
 from piestream.archives.verdicts import Flags
 
-__all__ = ["GAP", "LEAST_ROWS", "MOST_COST", "MOST_TOGETHER", "is_worth_it", "read_cost"]
+__all__ = [
+    "GAP",
+    "LEAST_ROWS",
+    "MOST_COST",
+    "MOST_TOGETHER",
+    "is_worth_it",
+    "may_search",
+    "read_cost",
+]
 
 #: Of fewer rows all are read: to find out what could be left out takes a twentieth of the time.
 LEAST_ROWS = 1 << 19
 #: What is selected costs at most so much of a scan, or all is scanned.
 MOST_COST = 1.0
+#: So large a part of that may be spent on looking for rows that are needed, and may not be there.
+_SEARCHED = 1 / 8
 #: Where all cores have to be worked on together, as for LIMIT, they have no more rows than these.
 MOST_TOGETHER = 1 << 24
 #: So many pages more are read to save beginning anew.
@@ -40,3 +50,8 @@ def read_cost(pages: Pages, wanted: Flags, row: float = _ROW) -> float:
 def is_worth_it(pages: Pages, wanted: Flags, more: float = 0.0) -> bool:
     """Whether to read some pages costs no more than a scan, if ``more`` is spent besides."""
     return read_cost(pages, wanted) + more <= MOST_COST * pages.n_rows
+
+
+def may_search(pages: Pages, searched: Flags) -> bool:
+    """Whether pages may be read on which rows are looked for that may not be there."""
+    return read_cost(pages, searched) <= _SEARCHED * MOST_COST * pages.n_rows

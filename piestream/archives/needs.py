@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from piestream.archives.statistics import HIGHEST, KEYS, LOWEST, MISSING, ROWS
 
 __all__ = ["Needs"]
 
+_ENDS = (LOWEST, HIGHEST)
 #: So many pairs of a partition and a page are looked at together.
 _CASES = 1 << 22
 #: So many filters are asked at most, which takes a tenth of a second.
@@ -32,6 +34,7 @@ class Needs:
     keys: pl.Series  # of the first key column, as statistics have it
     starts: Words  # of their cores: what is needed lies before
     bounds: Words  # from which time on all rows before the cores are needed
+    other_keys: Mapping[str, pl.Series]  # of the other key columns, as their rows have them
     n_pages: int = 1  # of the pages that may have a row so many are given, the latest ones
 
     def missing_pages(self, unread: Flags) -> Flags:
@@ -99,9 +102,23 @@ class Needs:
         firsts, lasts = self.page_times
         may = (firsts[pages] < self.starts[needs]) & (lasts[pages] >= self.bounds[needs])
         needs, pages = needs[may], pages[may]
+        may = self._may_have_others(needs, pages)
+        needs, pages = needs[may], pages[may]
         found = np.zeros(len(self.pages), np.bool_)
         order = np.lexsort((lasts[pages], needs))
         needs, pages = needs[order], pages[order]
         behind = np.searchsorted(needs, needs, "right") - np.arange(len(needs))
         found[pages[behind <= self.n_pages]] = True
+        return found
+
+    def _may_have_others(self, needs: Words, pages: Words) -> Flags:
+        """Which pages may have the other keys of partitions, pair by pair, by their bounds."""
+        found = np.ones(len(needs), np.bool_)
+        for name, keys in self.other_keys.items():
+            low, high = (self.pages.table.get_column(end + name, default=None) for end in _ENDS)
+            if low is None or high is None or keys.dtype != low.dtype or keys.dtype.is_float():
+                continue
+            own = keys.gather(needs)
+            inside = (own >= low.gather(pages)) & (own <= high.gather(pages))
+            found &= inside.fill_null(True).to_numpy()
         return found

@@ -42,6 +42,8 @@ CORE = "__core__"
 RESERVED = "__"
 _CELL, _ORDER, _PARTITION = "__cell__", "__order__", "__partition__"
 _DECIDES = "__decides__"
+#: Where so many pages have been read behind a core without the rows that are needed, they are far away.
+_NEAR = 4
 
 
 class TooFarError(Exception):
@@ -89,6 +91,8 @@ class Selection:
         self._rows: pl.DataFrame | None = None
         #: So many pages are read to decide UNTIL, or to find rows behind cores, twice as many each time.
         self._more_pages = 1
+        #: The pages on which rows behind cores have been looked for that are on none of the nearest ones.
+        self._searched = np.zeros(len(pages), np.bool_)
 
     @property
     def n_read(self) -> int:
@@ -243,6 +247,10 @@ class Selection:
                 self._more_pages *= 2
                 if not costs.is_worth_it(self.pages, self.is_read | missing):
                     raise TooFarError
+            if self.reach.rows_behind and self._more_pages > _NEAR:
+                self._searched |= missing
+                if not costs.may_search(self.pages, self._searched):
+                    raise TooFarError
             self._add(missing)
 
     def _chosen(self, places: Words, order: Words | None) -> pl.DataFrame:
@@ -385,6 +393,7 @@ class Selection:
         if self.reach.max_gap is not None and not self.reach.reads_the_past:
             # behind a silence all begins anew
             bounds = np.maximum(bounds, later(times[firsts], -self.reach.max_gap))
+        others = {name: shown[KEY + name] for name in self.decoder.binding.query.partition_by[1:]}
         own = Needs(
             pages=self.pages,
             page_times=(self.firsts, self.lasts),
@@ -392,6 +401,7 @@ class Selection:
             keys=shown[SEEN].gather(chosen),
             starts=starts[chosen],
             bounds=bounds[chosen],
+            other_keys={name: keys.gather(chosen) for name, keys in others.items()},
         )
         leads = np.where(is_needed, leads, firsts)
         needs = [(own, np.ones(len(self.pages), np.bool_))]
@@ -404,7 +414,7 @@ class Selection:
             lasts = np.array([core.last for core in cores], np.int64)[found]
             behind = replace(
                 own, page_times=(-self.lasts, -self.firsts), keys=shown[SEEN], starts=-lasts,
-                bounds=-last_bounds, n_pages=self._more_pages,
+                bounds=-last_bounds, other_keys=others, n_pages=self._more_pages,
             )  # fmt: skip
             needs.append((behind, np.ones(len(self.pages), np.bool_)))
         return _Stretches(found, leads, owns, firsts, ends, tails, needs, partitions)
