@@ -65,6 +65,17 @@ class StreamKeywords(TypedDict, total=False):
     evaluated: bool
 
 
+def _needs_state(binding: Binding) -> bool:
+    """Whether a partition cannot be worked on in one go, even where all of its rows are there.
+
+    What WHERE lets pass is judged by what is kept of each partition. So what a query in brackets gives at the end
+    of its rows comes behind all others.
+    """
+    if binding.condition is not None and binding.query.limits:
+        return True
+    return any(_needs_state(part.inner) for part in binding.parts if part.inner is not None)
+
+
 class Stream:
     """The state of one query over one stream of many partitions.
 
@@ -96,8 +107,7 @@ class Stream:
         self.binding = binding
         self._is_evaluated = evaluated
         self.detector = self._new_detector(binding)
-        # what WHERE lets pass is judged by what is kept of each partition
-        self._whole = whole = whole and (binding.condition is None or not binding.query.limits)
+        self._whole = whole = whole and not _needs_state(binding)
         self._threads = threads
         self._at_end = at_end
         self.closable = closable

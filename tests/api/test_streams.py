@@ -284,3 +284,19 @@ def test_a_row_that_waits_for_other_streams_costs_the_same_however_many_wait() -
     assert session.statistics.events + session.statistics.waiting == 3_001
     with pytest.raises(ps.LateEventError):
         session.push({"t": 2_999, "q": 0}, stream="b")
+
+
+def test_what_a_query_in_brackets_gives_at_its_end_finds_what_was_given_before() -> None:
+    bracket = "(FROM {0}_in ORDER BY ts DEFINE x AS b PATTERN x WITHIN 100 {1}) AS {0}"
+    judged = (
+        "WHERE x.te IS NOT NULL NO OVERLAP"  # what is kept of its partitions says which are given
+    )
+    query = ps.query(
+        f"FROM {bracket.format('late', judged)} WITH {bracket.format('soon', '')} "
+        "DEFINE a AS soon, d AS late PATTERN d after a WITHIN 100 RETURN a.ts, d.ts"
+    )
+    rows = {
+        name: pl.DataFrame({"ts": [at], "b": [True]})
+        for name, at in (("late_in", 9), ("soon_in", 1))
+    }
+    assert query.run(rows, at_end="close").rows() == [(10, 1, 9)]
