@@ -16,11 +16,11 @@ __all__ = ["Announcement"]
 PATIENCE_SECONDS = 1.0
 
 ONCE = (
-    "compiling loops that are not on this machine yet, once, about 20 s; "
+    "compiling loops that are not on this machine yet, once, about 15 s; "
     "`piestream warm` compiles all of them"
 )
 ALWAYS = (
-    "compiling piestream's loops, about 20 s; each process does so, because no directory was found "
+    "compiling piestream's loops, about 15 s; each process does so, because no directory was found "
     "that can be written: name one with NUMBA_CACHE_DIR"
 )
 

@@ -52,7 +52,7 @@ class Warmed:
 def warm() -> Warmed:
     """Compile all that piestream ever compiles, so that no query has to wait for it.
 
-    A loop is compiled once for each machine and version; this takes about 25 seconds, and a few
+    A loop is compiled once for each machine and version; this takes about 45 seconds, and a few
     tenths of a second where it has been done before.
 
     >>> import piestream as ps
