@@ -10,6 +10,7 @@ import pytest
 import piestream as ps
 from tests.stream_scenario import sequenced_scenario
 from tests.stream_shrink import disagreement
+from tests.two_streams import rows_of_one_and_two
 
 NOTS = (
     "a AND NOT (c after a AND c.ts - a.te <= 2)",
@@ -24,23 +25,7 @@ def test_two_streams_of_the_same_instants_are_as_one() -> None:
     given = 0
     for pattern in NOTS:
         define = f"DEFINE a AS {{}}x, c AS {{}}y PATTERN {pattern} WITHIN 9 EMIT ON BOTH"
-        one = ps.query("FROM s ORDER BY t, q " + define.format("", ""))
-        two = ps.query("FROM s ORDER BY t, q WITH o ORDER BY t, q " + define.format("s.", "o."))
-        for _ in range(8):
-            times = sorted(rng.choices(range(8), k=14))
-            frame = pl.DataFrame(
-                {
-                    "t": times,
-                    "q": range(14),
-                    "x": [rng.random() < 0.5 for _ in times],
-                    "y": [rng.random() < 0.3 for _ in times],
-                }
-            )
-            changes = frame.filter(pl.col("y").ne_missing(pl.col("y").shift()))
-            expected = one.run(frame)
-            found = two.run({"s": frame, "o": changes})
-            assert found.rows() == expected.rows(), f"{one}\n{frame.rows()}"
-            given += len(expected)
+        given += sum(rows_of_one_and_two(rng, define, 14, 0.3) for _ in range(8))
     assert given > 30
 
 

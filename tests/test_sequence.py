@@ -34,6 +34,7 @@ from tests.scenario import Scenario
 from tests.stream_scenario import ENGINES as STREAM_ENGINES
 from tests.stream_scenario import CombinedScenario, StreamSpec, combined_scenario, sorted_rows
 from tests.test_laws import report
+from tests.two_streams import rows_of_one_and_two
 
 
 @pytest.mark.parametrize("engine", [name for name in ENGINES if name != "oracle"])
@@ -429,23 +430,7 @@ def test_two_streams_of_the_same_instants_are_as_one(bridging: str) -> None:
     given = 0
     for pattern in PATTERNS:
         define = f"DEFINE a AS {{}}x{bridging}, b AS {{}}y PATTERN {pattern} WITHIN 9 EMIT ON BOTH"
-        one = ps.query("FROM s ORDER BY t, q " + define.format("", ""))
-        two = ps.query("FROM s ORDER BY t, q WITH o ORDER BY t, q " + define.format("s.", "o."))
-        for _ in range(6):
-            times = sorted(rng.choices(range(8), k=16))
-            frame = pl.DataFrame(
-                {
-                    "t": times,
-                    "q": range(16),
-                    "x": [rng.random() < 0.5 for _ in times],
-                    "y": [rng.random() < 0.5 for _ in times],
-                }
-            )
-            changes = frame.filter(pl.col("y").ne_missing(pl.col("y").shift()))
-            expected = one.run(frame)
-            found = two.run({"s": frame, "o": changes})
-            assert found.rows() == expected.rows(), f"{one}\n{frame.rows()}"
-            given += len(expected)
+        given += sum(rows_of_one_and_two(rng, define, 16, 0.5) for _ in range(6))
     assert given > 30
 
 

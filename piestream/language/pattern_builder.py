@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["Pair", "PatternBuilder", "PatternPart", "as_pattern"]
 
 
-class PatternPart:
+class PatternPart(ABC):
     """What a pattern can be made of: constraints, or a symbol alone."""
 
+    @abstractmethod
     def _as_pattern(self) -> PatternBuilder:
-        raise NotImplementedError
+        """It as a pattern by itself."""
 
     def __and__(self, other: PatternBuilder | SymbolBuilder) -> PatternBuilder:
         """Both; a symbol alone is a pattern, too: ``a & ~c.after(a)``."""
