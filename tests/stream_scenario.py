@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from random import Random
@@ -590,7 +591,7 @@ def _query_stream(
     rows = tuple(row for row in base.rows if rng.random() < 0.8)
     if rng.random() < 0.8:  # the runs that the outer pattern was planted for
         own = replace(rng.choice(definitions), at_least=None, at_most=None)
-        within = Random(f"{own} within").choice((10_000, 10_000, 3, 5, 8, 12))
+        within = Random(f"{copy(rng).random()} within").choice((10_000, 10_000, 3, 5, 8, 12))
         inner = inner.having(definitions=(own,), clauses=(), within=within, windows=())
         rows, gap = base.rows, None
         inner = _with_absence(Random(f"{rng.random()} absent"), inner, own.name)
