@@ -809,8 +809,77 @@ def test_an_archive_gives_what_its_rows_as_a_frame_give(tmp_path: Path) -> None:
     expected = ps.query(text.format("q")).run(frame)
     assert len(expected) > 20
     assert ps.query(text.format("q")).run(kept).equals(expected)
-    with pytest.raises(ps.QueryError, match="an archive keeps its rows by key and time"):
-        ps.query(text.format("ROW")).run(kept)
+    by_row = ps.query(text.format("ROW"))
+    expected = by_row.run(frame)
+    assert len(expected) > 20
+    assert by_row.run(kept).equals(expected)
+    kept.compact()
+    assert by_row.run(kept).equals(expected)
+    kept.retain(since=20)
+    assert by_row.run(kept).equals(by_row.run(frame.filter(pl.col("t") >= 20)))
+
+
+def test_rows_of_an_archive_are_in_the_order_in_which_they_were_appended(tmp_path: Path) -> None:
+    """Those of an append that comes later stand behind, whatever their times, and stay there."""
+    kept = ps.archive(tmp_path / "lake", time="t", key=["k"], page_rows=2, file_rows=4)
+    parts = [[(1, 0), (1, 5), (2, 0)], [(1, 0), (2, 7), (1, 6)], [(1, 9)]]
+    for part in parts:
+        kept.append(pl.DataFrame(part, schema=["t", "x"], orient="row").with_columns(k=pl.lit("p")))
+    query = ps.query(
+        "FROM s PARTITION BY k ORDER BY t, ROW DEFINE a AS x > 1 PATTERN a WITHIN 9 "
+        "EMIT ON COMPLETION RETURN FIRST(a.x) AS first, COUNT(a) AS n"
+    )
+    expected = [(5, 1), (6, 2)]  # 0 5 0 6 9, 0 7
+    for change in (lambda: None, kept.compact, lambda: kept.retain(since=0)):
+        change()
+        assert query.run(kept).select("first", "n").rows() == expected
+        told = query.intervals(kept, at_end="close")
+        assert told["events"].to_list() == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("order", "key", "message"),
+    [
+        ("ORDER BY t, ROW", ["k"], "rows of one time in order of k.*write PARTITION BY k"),
+        ("PARTITION BY k ORDER BY u, ROW", ["k"], "in order of t, not of u.*write ORDER BY t, ROW"),
+        ("PARTITION BY z ORDER BY t, ROW", ["z"], "keeps its rows by z, which holds floats"),
+    ],
+)
+def test_where_an_archive_has_rows_in_another_order_row_is_refused(
+    tmp_path: Path, order: str, key: list[str], message: str
+) -> None:
+    kept = ps.archive(tmp_path / "lake", time="t", key=key)
+    kept.append(
+        pl.DataFrame({"t": [1, 1], "u": [1, 2], "k": ["p", "q"], "z": [0.5, 1.5], "x": [5, 0]})
+    )
+    query = ps.query(f"FROM s {order} DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    several = ps.query(
+        f"FROM s {order} WITH o ORDER BY t DEFINE a AS x > 1, b AS o.x > 1 PATTERN a before b WITHIN 9"
+    )
+    inside = ps.query(f"FROM ({query}) AS m DEFINE m AS m PATTERN m WITHIN 9")
+    other = pl.DataFrame({"t": [1], "k": ["p"], "z": [0.5], "x": [5]})
+    for run in (
+        lambda: query.run(kept),
+        lambda: inside.run(kept),
+        lambda: several.run({"s": kept, "o": other}),
+        lambda: query.diagnose(kept),
+        lambda: several.diagnose({"s": kept, "o": other}),
+    ):
+        with pytest.raises(ps.QueryError, match=f"(?s){message}"):
+            run()
+
+
+def test_rows_of_a_stream_and_of_its_archive_are_told_apart_by_a_column(tmp_path: Path) -> None:
+    kept = ps.archive(tmp_path / "lake", time="t", key=[])
+    kept.append(pl.DataFrame({"t": [1, 1, 2], "q": [1, 2, 1], "x": [0, 5, 0]}))
+    own = pl.DataFrame({"t": [2, 2], "q": [2, 3], "x": [7, 0]})
+    text = (
+        "FROM (FROM s ORDER BY t, {order} DEFINE a AS x = 7 PATTERN a WITHIN 9) AS live "
+        f"WITH (FROM ARCHIVE '{kept.path}' AS s ORDER BY t, {{order}} DEFINE b AS x = 5 PATTERN b WITHIN 9 "
+        "EMIT ON COMPLETION) AS past DEFINE l AS live, p AS past PATTERN l after p; overlaps p WITHIN 9"
+    )
+    with pytest.raises(ps.QueryError, match="cannot be told apart with ROW"):
+        ps.query(text.format(order="ROW")).run({"s": own})
 
 
 def test_what_orders_events_of_several_streams_is_of_one_type() -> None:
