@@ -158,7 +158,8 @@ def _rows(source: Source, inputs: Inputs, truth: Mapping[str, Any]) -> list[Row]
         return list(inputs.rows[str(source.name)])
     inner = truth[str(source.name)]
     if source.query.rows is not None:
-        return list(_row_matches(source.query, inputs, inner))
+        found = _row_matches(source.query, inputs, inner)
+        return [row for row in found if row[_START] < row[_END]]
     return [
         {**row, _START: start, _END: end, _KNOWN: max(end, row["completed_at"])}
         for row, start, end in _reports(source.query, inputs, inner)
@@ -174,7 +175,11 @@ def _row_matches(query: Query, inputs: Inputs, truth: Mapping[str, Any]) -> Iter
     all_rows = inputs.rows[str(source.name)]
     for key in dict.fromkeys(tuple(row[n] for n in query.partition_by) for row in all_rows):
         own = [row for row in all_rows if tuple(row[n] for n in query.partition_by) == key]
-        events = list(_untied(own, source.order_by or "ts", inputs.ties).items())
+        if source.is_sequenced:
+            places = sorted(zip(_places(source, 0, own), range(len(own)), strict=True))
+            events = [(place[0], own[at]) for place, at in places]
+        else:
+            events = list(_untied(own, source.order_by or "ts", inputs.ties).items())
         rows = tuple({**row, "": time, "t": time} for time, row in events)
         past = Past(rows, inputs.clock, "")
         for number, row in enumerate(rows):

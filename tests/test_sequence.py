@@ -867,31 +867,3 @@ def test_where_an_archive_has_rows_in_another_order_row_is_refused(
     ):
         with pytest.raises(ps.QueryError, match=f"(?s){message}"):
             run()
-
-
-def test_rows_of_a_stream_and_of_its_archive_are_told_apart_by_a_column(tmp_path: Path) -> None:
-    kept = ps.archive(tmp_path / "lake", time="t", key=[])
-    kept.append(pl.DataFrame({"t": [1, 1, 2], "q": [1, 2, 1], "x": [0, 5, 0]}))
-    own = pl.DataFrame({"t": [2, 2], "q": [2, 3], "x": [7, 0]})
-    text = (
-        "FROM (FROM s ORDER BY t, {order} DEFINE a AS x = 7 PATTERN a WITHIN 9) AS live "
-        f"WITH (FROM ARCHIVE '{kept.path}' AS s ORDER BY t, {{order}} DEFINE b AS x = 5 PATTERN b WITHIN 9 "
-        "EMIT ON COMPLETION) AS past DEFINE l AS live, p AS past PATTERN l after p; overlaps p WITHIN 9"
-    )
-    with pytest.raises(ps.QueryError, match="cannot be told apart with ROW"):
-        ps.query(text.format(order="ROW")).run({"s": own})
-
-
-def test_what_orders_events_of_several_streams_is_of_one_type() -> None:
-    query = ps.query(
-        "FROM s ORDER BY t, q WITH o ORDER BY t, q DEFINE a AS x > 1, b AS o.x > 1 "
-        "PATTERN a meets b WITHIN 9 RETURN FIRST(a.q) AS q, FIRST(b.q) AS r"
-    )
-    one = pl.DataFrame({"t": [1, 1, 1], "q": [1, 3, 9], "x": [5, 0, 0]})
-    other = pl.DataFrame({"t": [1, 1], "q": [2, 3], "x": [0, 5]}, schema_overrides={"q": pl.Int8})
-    assert query.run({"s": one, "o": other}).rows() == [(1, 1, 3)]
-    with pytest.raises(ps.QueryError, match="q of o has type Date, and what orders events of one"):
-        query.run({"s": one, "o": other.with_columns(q=pl.lit(date(2026, 1, 1)))})
-    nothing = pl.DataFrame({"t": [1], "q": [None], "x": [5]}, schema_overrides={"q": pl.Int8})
-    with pytest.raises(ps.TimeError, match="q, which orders events of one time, is NULL in row 0"):
-        query.run({"s": one, "o": nothing})

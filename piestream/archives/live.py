@@ -18,7 +18,7 @@ from piestream.adapters.read_columns import columns_to_read
 from piestream.adapters.run import inputs_result, run
 from piestream.archives.archive import Archive, archive
 from piestream.archives.live_limits import judged_query
-from piestream.archives.live_reach import fault_of
+from piestream.archives.live_reach import fault_of, fault_of_row_order
 from piestream.archives.live_run import RegionRun, reads_regions, region_run
 from piestream.archives.live_sources import Sources
 from piestream.archives.live_stream import LiveStream
@@ -313,12 +313,7 @@ def _with_past(inputs: Inputs, key: str, found: Archive, own: pl.DataFrame | Non
     times = [name for name, dtype in columns.items() if is_moment(dtype)]
     on = [*reader.partition_by, reader.streams[0].order_by or times[0]]
     if any(stream.row_order for stream in reader.streams):
-        raise inputs.query.fault(
-            None,
-            f"rows of {inputs.stream_of(key)} and of its archive at one time cannot be told apart with ROW: "
-            "nothing says which of them are the same",
-            "name a column that orders events of one time, as in ORDER BY ts, seq",
-        )
+        raise inputs.query.fault(None, *fault_of_row_order(inputs.stream_of(key)))
     on += dict.fromkeys(stream.sequence for stream in reader.streams if stream.sequence is not None)
     own = _as_in_the_past(key, own, columns)
     return pl.concat([rows.join(own, on=on, how="anti", nulls_equal=True), own])
