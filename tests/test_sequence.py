@@ -27,7 +27,7 @@ from tests.diagnosis.test_stream_why import with_ids
 from tests.diagnosis.test_streams import _frames as looked_into
 from tests.engines import ENGINES, difference, parse, plain, play
 from tests.randoms import sequenced
-from tests.row_patterns.randoms import Case, random_case, with_what_holds
+from tests.row_patterns.randoms import row_case
 from tests.row_patterns.test_diagnosis import stretches
 from tests.row_patterns.test_laws import expected_rows, given_rows
 from tests.scenario import Scenario
@@ -300,23 +300,6 @@ def _check_reasons(
         ] == [
             (of_time(one.decided_at), one.relation, one.decided_by) for one in wanted.decisions
         ], f"{coarser}\n{said}\n{wanted}"
-
-
-_OF_ROWS = {"k": int, "t": int, "x": int, "name": str, "a": bool, "b": bool, "c": bool}
-
-
-def row_case(seed: int, memory: bool) -> tuple[Case, pl.DataFrame]:
-    """A row pattern and its rows, many of which have one time, in their order."""
-    drawn = random_case(seed, 7 if memory else 10, memory)
-    rows = [{**row, "t": row["t"] // 3} for row in drawn.rows]
-    pattern = drawn.query.rows
-    by_rows = pattern is not None and pattern.all_rows  # all columns are in the result
-    stream = replace(
-        drawn.query.streams[0], order_by="t", sequence=None if by_rows else "seq", row_order=by_rows
-    )
-    case = Case(replace(drawn.query, streams=(stream,)), with_what_holds(drawn.query, rows))
-    frame = pl.DataFrame(case.events(), schema=_OF_ROWS)
-    return case, frame if by_rows else frame.with_columns(seq=2 * pl.int_range(pl.len()))
 
 
 @pytest.mark.parametrize("memory", [False, True], ids=["of one row", "with memory"])
@@ -756,17 +739,6 @@ def test_the_builder_says_the_same() -> None:
     for options in ({"sequence": "q", "row_order": True}, {"sequence": "t"}):
         with pytest.raises(ps.QueryError, match=r"order events of one time|another column"):
             ps.pattern(a).within(9).order_by("t", **options)
-
-
-def test_what_looks_into_rows_refuses_some_events_of_one_time() -> None:
-    row_pattern = ps.query(
-        "FROM s MATCH_RECOGNIZE (ORDER BY t, ROW MEASURES COUNT(*) AS n PATTERN (A) DEFINE A AS x > 1)"
-    )
-    frame = pl.DataFrame({"t": [1, 1], "x": [5, 0]})
-    with pytest.raises(ps.QueryError, match="of a row pattern, cannot tell events of one time"):
-        row_pattern.why_not(frame)
-    with pytest.raises(ps.QueryError, match="of a row pattern, cannot tell events of one time"):
-        row_pattern.why(row_pattern.run(frame), frame)
 
 
 @pytest.mark.parametrize("at_end", ["open", "close"])

@@ -44,7 +44,6 @@ __all__ = [
     "joined_by",
     "latest_rows",
     "read_rows",
-    "refuse_equal_times",
     "rows_of_source",
 ]
 
@@ -52,16 +51,6 @@ __all__ = [
 _FAR = 1 << 61
 #: The column of all times; no column of a user's is called so.
 TIME = "time of a row"
-
-
-def refuse_equal_times(query: Query, what: str) -> None:
-    """Refuse events of one time where they could not be told apart."""
-    if query.is_sequenced:
-        raise query.fault(
-            ("order_by",),
-            f"{what} cannot tell events of one time apart yet",
-            "ask it of rows with one event a time, without what stands behind the time in ORDER BY",
-        )
 
 
 @dataclass(frozen=True)
