@@ -12,7 +12,7 @@ from piestream.compiled.records import Carried, Record, Words, kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.runs import first_row_at
 from piestream.intervals.ticks import plus
-from piestream.joins.bridges import held_before, latest_ceased
+from piestream.joins.bridges import held_before, last_end
 from piestream.joins.closing import any_open_row_before, runs_of_last_event
 from piestream.joins.counters import add_counts, first_row_of_due_count
 from piestream.joins.partition import Partition
@@ -242,7 +242,7 @@ def close_intervals(cursor: EventCursor, partition: Partition, scratch: Scratch)
         return False
     began = runs_of_last_event(partition)
     scratch.closing = Closing.LAST_EVENT
-    cursor.time = latest_ceased(partition)
+    cursor.time = last_end(partition)
     cursor.mask = began
     before = partition.last_instant() if partition.program.is_sequenced else last
     if began == partition.mask and not any_open_row_before(partition, before):
