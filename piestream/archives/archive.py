@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,8 @@ def archive(
     2
     <Archive of 2 rows in 1 file, by car and ts>
     """
+    if not isinstance(path, str | PathLike):
+        raise TypeError(f"the place of an archive is a path, not {path!r}")
     place = Path(path)
     store = Store(place)
     keys = _names_of_key(key)

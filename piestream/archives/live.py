@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
@@ -47,7 +46,7 @@ def archives_of(query: Query, given: Mapping[str, Any] | None) -> dict[str, Arch
         place = (given or {}).get(name, stream.path)
         if not isinstance(place, Archive):
             try:
-                place = archive(Path(place))
+                place = archive(place)
             except ArchiveError as error:
                 raise ArchiveError(
                     f"{error}\n(the query names it by ARCHIVE '{stream.path}'; another one can be given: "

@@ -372,6 +372,11 @@ def test_an_archive_that_cannot_be_is_refused_before_anything_is_written(
     assert not (tmp_path / "lake").exists()
 
 
+def test_the_place_of_an_archive_is_a_path() -> None:
+    with pytest.raises(TypeError, match="the place of an archive is a path, not 5"):
+        ps.archive(5)  # type: ignore[arg-type]
+
+
 def test_plain_parquet_is_an_archive_to_read(tmp_path: Path) -> None:
     rows = _frame(0, 100)
     for i in range(4):

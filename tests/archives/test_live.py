@@ -335,6 +335,22 @@ def test_a_choice_keeps_to_the_side_that_a_state_holds(lake: ps.Archive, plan: A
     assert str(again.plan).startswith(plan)
 
 
+@pytest.mark.parametrize("options", [{"archives": {"s": "lake"}}, {"plan": "eager"}])
+def test_archives_and_plans_are_refused_where_nothing_reads_them(options: Any) -> None:
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    for call in (query.open, lambda **given: query.run([{"t": 1, "x": 5}], **given)):
+        with pytest.raises(TypeError, match="for a query that reads ARCHIVE streams"):
+            call(**options)
+    assert query.run([{"t": 1, "x": 5}], archives={}, plan="auto")
+
+
+def test_an_archive_in_from_stands_in_quotes() -> None:
+    rest = "ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9"
+    with pytest.raises(ps.QueryError, match=r"stands in quotes[\s\S]*FROM ARCHIVE 'lake'"):
+        ps.query(f"FROM ARCHIVE lake {rest}")
+    assert ps.query(f"FROM archive AS lake {rest}").streams[0].name == "archive"
+
+
 def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
     with pytest.raises(ps.ArchiveError, match=r"no archive nowhere/trades.*\n.*archives=.'trades'"):
         _query("nowhere/trades").open()
