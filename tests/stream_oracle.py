@@ -788,11 +788,13 @@ class _Partition:
         )
 
     def _is_after(self, one: Known, end: Time, now: Time) -> bool:
-        """Whether an interval has not ended by an end, as far as is known."""
+        """Whether an interval has not ended by an end, whatever comes next."""
         known = one.end_at(now)
         if known is None:
             known = one.ceased_at(now)
-        return known is None or known > end
+        if known is None:  # by an end that is still to come it may have ended
+            return end <= now
+        return known > end
 
     def _may_become_silent(self, stream: int, longest: int, now: Time) -> Iterator[absent.Span]:
         """What is a silence if no event comes for as long as that takes, of which nothing is known yet."""

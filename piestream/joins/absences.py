@@ -230,7 +230,9 @@ def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, 
     changed = scratch.absent_changed
     if (changed or store.known().has_expired) and store.count():
         settling.take_ended(changed & (~partition.mask | scratch.exceeded))
-        settling.take_begun(changed & partition.mask & program.begin_deciding)
+        # of rows that begin, and of those whose known ends pass
+        begun = changed & (partition.mask | program.rows)
+        settling.take_begun(begun & program.begin_deciding)
         if changed & program.absent or store.known().has_expired:
             settling.drop_dead(int(changed & program.absent != 0))
     settling.take_due()
