@@ -805,9 +805,9 @@ def in_sequence(
         for number, stream in enumerate(drawn.streams)
     )
     sequenced = [number for number, one in enumerate(streams) if one.is_sequenced]
-    if len(sequenced) == 1 and rng.random() < 0.4:
-        (number,) = sequenced
-        streams = tuple(_by_row(one) if at == number else one for at, one in enumerate(streams))
+    if sequenced and rng.random() < 0.4:
+        by_row = rng.sample(sequenced, rng.randint(1, len(sequenced)))
+        streams = tuple(_by_row(one) if at in by_row else one for at, one in enumerate(streams))
     return drawn.having(
         streams=streams,
         ties="error",
