@@ -26,7 +26,12 @@ from piestream.intervals.ticks import minus, plus
 from piestream.joins.absences import is_due, n_awaited, room_to_await, settle
 from piestream.joins.arrivals import apply_rows
 from piestream.joins.bridges import apply_bridged, held_before, lasting, latest_ceased
-from piestream.joins.closing import any_open_row_before, runs_of_last_event
+from piestream.joins.closing import (
+    any_open_row_before,
+    forget_before_end,
+    keep_before_end,
+    runs_of_last_event,
+)
 from piestream.joins.counters import add_counts, first_row_of_due_count
 from piestream.joins.event import apply_event, drain_queue
 from piestream.joins.extend import DONE
@@ -374,6 +379,7 @@ def _start_partition(
     cursor.change = change_offsets[g]
     cursor.change_end = change_offsets[g + 1]
     scratch.closing = Closing.NO
+    scratch.before = NONE
     scratch.event_origin = partition.events - cursor.row_begin
     program = partition.program
     if program.has_cells:
@@ -470,6 +476,30 @@ def _instant_now(
 
 
 @kernel
+def _keep_before_end(
+    growing: list[Array], cursor: _EventCursor, partition: Partition, columns: Columns,
+    scratch: Scratch, now: int,
+) -> None:  # fmt: skip
+    """Keep a partition as it is before its input ends, where something is open, at the time that has passed."""
+    if not partition.mask and not any_open_row_before(partition, OPEN):
+        return
+    last = partition.last_time
+    is_sequenced = partition.program.is_sequenced
+    cursor.time = max(last, minus(now, 1))
+    cursor.is_row = 0
+    cursor.row = cursor.row_end
+    scratch.waits = 1
+    scratch.before_time = cursor.time
+    scratch.before_passed = cursor.time - (is_sequenced & int(now <= last))
+    scratch.before_instant = cursor.time
+    if is_sequenced:
+        scratch.before_instant = _instant_now(partition, scratch, columns, cursor)
+    growing[_POOL] = keep_before_end(
+        scratch.keep_before_end_at, partition, growing[_POOL], scratch
+    )
+
+
+@kernel
 def detect(
     program_array: Array,
     state: State,
@@ -563,8 +593,14 @@ def detect(
                         cursor.stage = _Stage.PAST
                     ends = _pass_time(cursor, partition, scratch, now)
                     if not ends and closes:
+                        if awaits and not scratch.closing:
+                            _keep_before_end(growing, cursor, partition, columns, scratch, now)
+                            pool = pointer(growing[_POOL])
+                            partition = Partition(place, program, pool)
                         ends = _close_intervals(cursor, partition, scratch)
                     if not ends:
+                        if awaits:
+                            forget_before_end(pool, scratch)
                         break
                 time = cursor.time
                 mask = cursor.mask
