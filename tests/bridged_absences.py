@@ -33,8 +33,6 @@ def bridged_absences(seed: int, cases: int = 60, at_end: str = "open") -> ManyCa
     """The cases of a seed; None where its query is refused."""
     rng = Random(f"bridged absences {seed}")
     query = _query(rng).having(at_end=at_end)
-    if at_end == "close" and query.emit is Emit.COMPLETION:
-        query = query.having(emit=Emit.BOTH)
     try:
         _ = query.query
     except (QueryError, SchemaError):

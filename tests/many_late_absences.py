@@ -17,7 +17,6 @@ import polars as pl
 import piestream as ps
 from piestream.language.absence_waits import wait_texts
 from piestream.language.model import Query
-from piestream.language.parts import Emit
 from piestream.relations import ALL_NAMES
 from tests.stream_oracle import Inputs, matches
 from tests.truth import column
@@ -150,8 +149,7 @@ def late_absences(seed: int, cases: int = 25) -> LateAbsences | None:
     for name, columns in (("s", "ab"), ("s0", "xyz")):
         rows[name].append({"k": -1, "ts": until, "seq": 99, **dict.fromkeys(columns, False)})
     at_end = rng.choice(("open", "open", "close"))
-    # what completes by the end of the input is judged as of then, whatever time has decided before
-    return LateAbsences(query, rows, until, "open" if query.emit is Emit.COMPLETION else at_end)
+    return LateAbsences(query, rows, until, at_end)
 
 
 def _found(late: LateAbsences, way: str, rng: Random) -> Rows:
