@@ -636,9 +636,7 @@ class _Partition:
                 now = min(coming or closing, default=None)
         return None
 
-    def _possible_until(
-        self, group: Group, bound: Mapping[str, Known], now: Time
-    ) -> Time | None:
+    def _possible_until(self, group: Group, bound: Mapping[str, Known], now: Time) -> Time | None:
         """Until when, as far as is known at an instant, a NOT could be satisfied; None: it cannot."""
         found: Time | None = None
         for spans in self._may_be_absent(group, bound, now):

@@ -26,12 +26,7 @@ from piestream.intervals.ticks import minus, plus
 from piestream.joins.absences import is_due, n_awaited, room_to_await, settle
 from piestream.joins.arrivals import apply_rows
 from piestream.joins.bridges import apply_bridged, held_before, lasting, latest_ceased
-from piestream.joins.closing import (
-    any_open_row_before,
-    forget_before_end,
-    keep_before_end,
-    runs_of_last_event,
-)
+from piestream.joins.closing import any_open_row_before, keep_before_end, runs_of_last_event
 from piestream.joins.counters import add_counts, first_row_of_due_count
 from piestream.joins.event import apply_event, drain_queue
 from piestream.joins.extend import DONE
@@ -494,9 +489,7 @@ def _keep_before_end(
     scratch.before_instant = cursor.time
     if is_sequenced:
         scratch.before_instant = _instant_now(partition, scratch, columns, cursor)
-    growing[_POOL] = keep_before_end(
-        scratch.keep_before_end_at, partition, growing[_POOL], scratch
-    )
+    growing[_POOL] = keep_before_end(scratch.keep_before_end_at, partition, growing[_POOL], scratch)
 
 
 @kernel
@@ -556,6 +549,7 @@ def detect(
         scratch.n_rows = 0
         scratch.steps = 0
         scratch.visits = 0
+        scratch.before_words = 0
     for g in range(scratch.group if resumes else 0, numbers.size):
         number = numbers[g]
         words = program.partition_words
@@ -566,6 +560,7 @@ def detect(
                 partition.reset()
                 waiting.clear()
                 PoolHeader(pool).used = _POOL_WORDS
+                scratch.before_words = 0
             _start_partition(
                 cursor, scratch, partition, pointer(row_offsets), pointer(change_offsets), g
             )
@@ -599,8 +594,6 @@ def detect(
                             partition = Partition(place, program, pool)
                         ends = _close_intervals(cursor, partition, scratch)
                     if not ends:
-                        if awaits:
-                            forget_before_end(pool, scratch)
                         break
                 time = cursor.time
                 mask = cursor.mask

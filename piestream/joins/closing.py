@@ -5,7 +5,7 @@ from __future__ import annotations
 from piestream.compiled.arrays import copy_words, ensure_capacity
 from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
-from piestream.compiled.records import Array, Words, kernel, separate_kernel
+from piestream.compiled.records import Array, kernel, separate_kernel
 from piestream.joins.boxes import box_in
 from piestream.joins.bridges import held_before
 from piestream.joins.orders import BY_START
@@ -60,33 +60,24 @@ def keep_before_end(partition: Partition, pool_array: Array, scratch: Scratch) -
     words = program.partition_words
     for s in range(program.n_symbols):
         words += partition.rings[s].capacity * program.symbols[s].width
-    to = PoolHeader(pointer(pool_array)).used
-    pool_array = ensure_capacity(pool_array, to, words)
-    pool = pointer(pool_array)
-    PoolHeader(pool).used = to + words
+    if words > scratch.before_words:
+        scratch.before_room = PoolHeader(pointer(pool_array)).used
+        scratch.before_words = max(words, 2 * scratch.before_words)
+        pool_array = ensure_capacity(pool_array, scratch.before_room, scratch.before_words)
+        header = PoolHeader(pointer(pool_array))
+        header.used += scratch.before_words
+        header.wasted += scratch.before_words  # the next partition takes its place
+    to = scratch.before_room
     scratch.before = to
-    scratch.before_words = words
+    pool = pointer(pool_array)
     copy_words(at_word(partition, 0), at_word(pool, to), program.partition_words)
     kept = Partition(at_word(pool, to), program, pool)
     to += program.partition_words
     for s in range(program.n_symbols):
-        header = kept.rings[s]
-        count = header.capacity * program.symbols[s].width
-        copy_words(at_word(pool, header.base), at_word(pool, to), count)
-        header.base = to
+        ring = kept.rings[s]
+        count = ring.capacity * program.symbols[s].width
+        copy_words(at_word(pool, ring.base), at_word(pool, to), count)
+        ring.base = to
         to += count
     keep_alive(pool_array)
     return pool_array
-
-
-@kernel
-def forget_before_end(pool: Words, scratch: Scratch) -> None:
-    """Give back the room of what `keep_before_end` kept."""
-    if scratch.before == NONE:
-        return
-    header = PoolHeader(pool)
-    if header.used == scratch.before + scratch.before_words:
-        header.used = scratch.before
-    else:
-        header.wasted += scratch.before_words
-    scratch.before = NONE

@@ -154,7 +154,8 @@ class Scratch(Record):
     events: int  # how many events of the partition there were, up to this one, where that is asked
     # where absences are judged, a partition as it was before the end of its input (closing.py):
     before: int  # where in the pool that is kept, or NONE
-    before_words: int  # how many words it takes
+    before_room: int  # where there is room for that,
+    before_words: int  # for so many words
     before_time: int  # the time that had passed by then,
     before_passed: int  # the last one of which all events were over,
     before_instant: int  # and the instant
