@@ -230,3 +230,14 @@ def test_the_rules_see_a_deadline_that_time_alone_has_passed() -> None:
     assert ManyAbsences(query, (case,), 6, "close").expected() == {0: []}
     assert ManyAbsences(query, (case,), 7, "close").expected() == {0: [(4, 1, 4)]}
     assert disagreements(ManyAbsences(query, (case,), 7, "close"), "frame", 0) == []
+
+
+@pytest.mark.parametrize("bridging", ["", "BRIDGING 2"])
+def test_what_bridging_would_join_is_nothing_to_the_end_of_the_input(bridging: str) -> None:
+    query = ps.query(
+        f"FROM s PARTITION BY k ORDER BY ts DEFINE a AS a, c AS c {bridging} "
+        "PATTERN a AND NOT (c after a AND c.te - a.te <= 1) WITHIN 99 RETURN a.ts, a.te"
+    )
+    rows = [("x", 4, True, False), ("x", 17, True, True)]  # c, alone at the last event, ends at 18
+    events = pl.DataFrame(rows, schema=["k", "ts", "a", "c"], orient="row")
+    assert query.run(events, at_end="close").rows() == [("x", 18, 4, 17)]

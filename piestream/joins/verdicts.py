@@ -77,7 +77,7 @@ def _begin_bridged(judged: Judged, absence: Absence, future: Future) -> None:
     """Write down what BRIDGING says of what is to come.
 
     What is interrupted goes on before its deadline. A run to come begins so far behind the one that has not
-    ended that it is no part of it.
+    ended that it is no part of it. Where the input ends, no run is joined to another any more.
     """
     partition = judged.partition
     c = absence.symbol
@@ -91,7 +91,7 @@ def _begin_bridged(judged: Judged, absence: Absence, future: Future) -> None:
         is_same = absence.same >> s & 1 and bridging != NONE
         if is_same and not future.has_begun() and judged.end_of(s, slot) == OPEN:
             future.start_behind(number, bridging)
-    if bridging == NONE or not partition.mask >> c & 1:
+    if bridging == NONE or judged.closes or not partition.mask >> c & 1:
         return
     since = judged.interrupted_since(c, judged.open_run(c))
     if since == OPEN and not future.has_begun():
