@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -62,8 +63,8 @@ def _query(rng: Random) -> CombinedScenario:
     ]
     if streams[1].kind != "events":
         streams[1] = StreamSpec("s1", streams[1].kind)
-    if is_alone := rng.random() < 0.25:
-        streams = streams[:1]
+    if is_alone := rng.random() < 0.25:  # no other stream has events at the end of a silence
+        streams = [replace(streams[0], max_gap=None) if is_sequenced else streams[0]]
     lengths: dict[str, int | None] = {}
     definitions = []
     for number, name in enumerate((*present, *absent)):
