@@ -431,12 +431,14 @@ class _Partition:
         """End what is open: at the last event, or a tick after where it began with it.
 
         These are moments of their own behind the last event, though the first has its time, or that
-        at which MAX GAP ended what may be bridged.
+        at which MAX GAP has ended an interval, or what may be bridged.
         """
         last = max(k for k, moment in enumerate(self.moments) if moment.row is not None)
         at = self.moments[last].time
         interrupted = [self._interrupted(name, len(self.moments) - 1) for name in self.true]
-        now = max([at, *(self.moments[end].time for end in interrupted if end is not None)])
+        intervals = [one for symbol in self.query.symbols for one in self._intervals(symbol)]
+        ends = [*interrupted, *(one.end for one in intervals)]
+        now = max([at, *(self.moments[end].time for end in ends if end is not None)])
         begun = {
             name: true[-1] and true[last] and not (last and true[last - 1])
             for name, true in self.true.items()

@@ -158,7 +158,8 @@ def _rows(source: Source, inputs: Inputs, truth: Mapping[str, Any]) -> list[Row]
         return list(inputs.rows[str(source.name)])
     inner = truth[str(source.name)]
     if source.query.rows is not None:
-        return list(_row_matches(source.query, inputs, inner))
+        found = _row_matches(source.query, inputs, inner)
+        return [row for row in found if row[_START] < row[_END]]
     return [
         {**row, _START: start, _END: end, _KNOWN: max(end, row["completed_at"])}
         for row, start, end in _reports(source.query, inputs, inner)
@@ -174,7 +175,11 @@ def _row_matches(query: Query, inputs: Inputs, truth: Mapping[str, Any]) -> Iter
     all_rows = inputs.rows[str(source.name)]
     for key in dict.fromkeys(tuple(row[n] for n in query.partition_by) for row in all_rows):
         own = [row for row in all_rows if tuple(row[n] for n in query.partition_by) == key]
-        events = list(_untied(own, source.order_by or "ts", inputs.ties).items())
+        if source.is_sequenced:
+            places = sorted(zip(_places(source, 0, own), range(len(own)), strict=True))
+            events = [(place[0], own[at]) for place, at in places]
+        else:
+            events = list(_untied(own, source.order_by or "ts", inputs.ties).items())
         rows = tuple({**row, "": time, "t": time} for time, row in events)
         past = Past(rows, inputs.clock, "")
         for number, row in enumerate(rows):
@@ -205,21 +210,28 @@ def _untied(rows: list[Row], time: str, ties: str) -> dict[int, Row]:
     return dict(sorted(chosen.items()))
 
 
-def _instants_of(source: Source, rows: list[Row], ranks: Mapping[Any, int], ties: str) -> Any:
+def _instants_of(
+    source: Source, number: int, rows: list[Row], ranks: Mapping[Any, int], ties: str
+) -> Any:
     """The rows of a stream of events, in order, by their instants: one at each."""
     if not source.is_sequenced:
         return _untied(rows, source.order_by or "ts", ties)
     places = {
         place[0] + ranks[place] * _PLACE: row
-        for place, row in zip(_places(source, rows), rows, strict=True)
+        for place, row in zip(_places(source, number, rows), rows, strict=True)
     }
     return dict(sorted(places.items()))
 
 
-def _places(source: Source, rows: list[Row]) -> list[tuple[Any, Any]]:
-    """The time of each row, and what orders it among those of that time."""
+def _places(source: Source, first: int, rows: list[Row]) -> list[tuple[Any, int, Any]]:
+    """The time of each row, and what orders it among those of that time.
+
+    Rows that a column orders are compared by that, whatever their stream. Those in the order in which they
+    stand come before what is read of streams behind. ``first`` is where among the streams they come.
+    """
     time, sequence = source.order_by or "ts", source.sequence
-    return [(row[time], at if sequence is None else row[sequence]) for at, row in enumerate(rows)]
+    orders = range(len(rows)) if sequence is None else (row[sequence] for row in rows)
+    return [(row[time], first, order) for row, order in zip(rows, orders, strict=True)]
 
 
 class _Partition:
@@ -232,18 +244,22 @@ class _Partition:
         self.is_sequenced = query.is_sequenced
         self.ready: dict[int, list[Known]] = {}
         instants: set[Time] = set()
+        in_order = [n for n, source in enumerate(query.streams) if source.sequence is not None]
+        firsts = [min(in_order) if n in in_order else n for n in range(len(query.streams))]
         places = sorted(
             {
                 place
-                for source, rows in zip(query.streams, streams, strict=True)
+                for number, source in enumerate(query.streams)
                 if source.is_sequenced
-                for place in _places(source, rows)
+                for place in _places(source, firsts[number], streams[number])
             }
         )
         ranks = {place: 1 + number for number, place in enumerate(places)}
         for number, source in enumerate(query.streams):
             if source.kind is StreamKind.EVENTS:
-                self.events[number] = _instants_of(source, streams[number], ranks, inputs.ties)
+                self.events[number] = _instants_of(
+                    source, firsts[number], streams[number], ranks, inputs.ties
+                )
                 instants |= set(self.events[number])
             elif source.silence is None:
                 self.ready[number] = list(_announced(source, streams[number]))

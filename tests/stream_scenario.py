@@ -660,7 +660,12 @@ def _frames(drawn: CombinedScenario, rng: Random) -> Rows:
         if drawn.ties == "error" and not stream.by_row:
             rng.shuffle(rows)
         frames[name] = drawn.frame(name, rows)
-    return _plain(drawn, drawn.query.run(frames, ties=drawn.ties, at_end=drawn.at_end))
+    return _plain(drawn, drawn.query.run(_by_stream(frames), ties=drawn.ties, at_end=drawn.at_end))
+
+
+def _by_stream(found: dict[str, Any]) -> Any:
+    """What is given of each stream by its name, or of the only one."""
+    return found if len(found) > 1 else next(iter(found.values()))
 
 
 def _session(name: str, drawn: CombinedScenario, rng: Random) -> Rows:
@@ -689,7 +694,8 @@ def _session(name: str, drawn: CombinedScenario, rng: Random) -> Rows:
     if lateness:
         text = drawn.clock.text(lateness)
         options["lateness"] = text if drawn.clock.unit else int(text)
-    options["schema"] = {key: drawn.frame(key, []).schema for key in drawn.inputs}
+    options["schema"] = _by_stream({key: drawn.frame(key, []).schema for key in drawn.inputs})
+    named = len(drawn.inputs) > 1
     session = drawn.query.open(**options)
     sizes = (1,) * len(arrivals) if "event" in name else cuts(len(arrivals), rng)
     found: Rows = []
@@ -704,9 +710,11 @@ def _session(name: str, drawn: CombinedScenario, rng: Random) -> Rows:
             part = part[n:]
             frame = drawn.frame(key, rows)
             if "event" in name and drawn.clock.kind.startswith("int"):
-                found += _plain(drawn, session.push(frame.to_dicts(), stream=key))
+                found += _plain(
+                    drawn, session.push(frame.to_dicts(), stream=key if named else None)
+                )
             else:
-                found += _plain(drawn, session.push(frame, stream=key))
+                found += _plain(drawn, session.push(frame, stream=key if named else None))
         if "restored" in name and rng.random() < 0.4:
             session = drawn.query.open(state=session.snapshot())
     return found + _plain(drawn, session.close(at_end=drawn.at_end))
@@ -797,9 +805,9 @@ def in_sequence(
         for number, stream in enumerate(drawn.streams)
     )
     sequenced = [number for number, one in enumerate(streams) if one.is_sequenced]
-    if len(sequenced) == 1 and rng.random() < 0.4:
-        (number,) = sequenced
-        streams = tuple(_by_row(one) if at == number else one for at, one in enumerate(streams))
+    if sequenced and rng.random() < 0.4:
+        by_row = rng.sample(sequenced, rng.randint(1, len(sequenced)))
+        streams = tuple(_by_row(one) if at in by_row else one for at, one in enumerate(streams))
     return drawn.having(
         streams=streams,
         ties="error",

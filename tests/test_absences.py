@@ -10,10 +10,12 @@ import pytest
 
 import piestream as ps
 from piestream.engine.stream import Stream
+from piestream.engine.validation import _DAMAGES
 from piestream.errors import LateEventError, StateError
 from piestream.joins.partition import Partition
 from piestream.joins.records import Program
 from piestream.joins.state_records import RingHeader
+from piestream.joins.validation import Damage
 from piestream.language.absence_waits import wait_texts
 from piestream.plan.binding import bind
 from tests.many_absences import WAYS, Case, disagreements, many_absences
@@ -373,6 +375,24 @@ def test_a_stored_state_keeps_what_is_waited_for() -> None:
     session = ALONE.open()
     session.push(RUN)
     assert ALONE.open(state=session.snapshot()).advance(14).rows() == [("x", 13, 1)]
+
+
+def test_a_partition_forgotten_with_a_match_that_is_awaited_leaves_a_sound_state() -> None:
+    query = ps.query(
+        "FROM s PARTITION BY k ORDER BY ts MAX GAP 2 DEFINE a AS a, c AS c BRIDGING 2 "
+        "PATTERN a AND NOT (a meets; finishes; before; finished-by; equals c "
+        "AND c.te - a.ts > 5 AND c.te - a.te <= 6) WITHIN 8"
+    )
+    session = query.open()
+    rows = [("x", 9, True, False), ("x", 10, True, False), ("y", 18, False, False)]
+    assert session.push(_events(*rows)).is_empty()
+    session = query.open(state=session.snapshot())
+    assert session.push(_events(("x", 20, False, False), ("x", 40, False, False))).is_empty()
+    assert query.open(state=session.snapshot()).advance(99).rows() == []
+
+
+def test_each_damage_of_a_state_has_a_message() -> None:
+    assert len(_DAMAGES) == len(Damage)
 
 
 def test_a_stored_state_is_gone_through() -> None:

@@ -162,3 +162,19 @@ def test_an_end_that_there_is_not_is_refused() -> None:
     with pytest.raises(ValueError, match="at_end is one of 'open', 'close'"):
         session.close(at_end="shut")  # type: ignore[arg-type]
     session.close()
+
+
+@pytest.mark.parametrize("emit", ["TRIGGER", "COMPLETION", "BOTH"])
+def test_what_max_gap_has_ended_stays_ended_where_the_end_of_the_input_ends_a_bridged_run(
+    emit: str,
+) -> None:
+    query = ps.query(
+        "FROM s PARTITION BY k ORDER BY t MAX GAP 2 DEFINE a AS x = 1 BRIDGING 5, "
+        f"b AS x = 2 AT LEAST 2 PATTERN a meets b WITHIN 100 EMIT ON {emit} RETURN a.te, b.te"
+    )
+    rows = [("p", 20, 1), ("p", 22, 2), ("q", 25, 0)]  # b has lasted for 2 at 24, which is over
+    frame = pl.DataFrame(rows, schema=["k", "t", "x"], orient="row")
+    found = query.run(frame, at_end="close")
+    assert set(found[:, 1]) == {24}
+    assert set(found.select("a_te", "b_te").rows()) == {(22, 24)}
+    assert len(found) == (2 if emit == "BOTH" else 1)

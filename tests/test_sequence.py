@@ -27,7 +27,7 @@ from tests.diagnosis.test_stream_why import with_ids
 from tests.diagnosis.test_streams import _frames as looked_into
 from tests.engines import ENGINES, difference, parse, plain, play
 from tests.randoms import sequenced
-from tests.row_patterns.randoms import Case, random_case, with_what_holds
+from tests.row_patterns.randoms import row_case
 from tests.row_patterns.test_diagnosis import stretches
 from tests.row_patterns.test_laws import expected_rows, given_rows
 from tests.scenario import Scenario
@@ -300,23 +300,6 @@ def _check_reasons(
         ] == [
             (of_time(one.decided_at), one.relation, one.decided_by) for one in wanted.decisions
         ], f"{coarser}\n{said}\n{wanted}"
-
-
-_OF_ROWS = {"k": int, "t": int, "x": int, "name": str, "a": bool, "b": bool, "c": bool}
-
-
-def row_case(seed: int, memory: bool) -> tuple[Case, pl.DataFrame]:
-    """A row pattern and its rows, many of which have one time, in their order."""
-    drawn = random_case(seed, 7 if memory else 10, memory)
-    rows = [{**row, "t": row["t"] // 3} for row in drawn.rows]
-    pattern = drawn.query.rows
-    by_rows = pattern is not None and pattern.all_rows  # all columns are in the result
-    stream = replace(
-        drawn.query.streams[0], order_by="t", sequence=None if by_rows else "seq", row_order=by_rows
-    )
-    case = Case(replace(drawn.query, streams=(stream,)), with_what_holds(drawn.query, rows))
-    frame = pl.DataFrame(case.events(), schema=_OF_ROWS)
-    return case, frame if by_rows else frame.with_columns(seq=2 * pl.int_range(pl.len()))
 
 
 @pytest.mark.parametrize("memory", [False, True], ids=["of one row", "with memory"])
@@ -679,6 +662,50 @@ def test_what_is_equal_in_all_of_order_by_ties() -> None:
     assert by_row.run(frame)["n"].to_list() == [1]
 
 
+@pytest.mark.parametrize(
+    ("head", "relations"),
+    [
+        # the rows of s, then those of o
+        ("FROM s ORDER BY t, ROW WITH o ORDER BY t, ROW", "before"),
+        ("FROM o ORDER BY t, ROW WITH s ORDER BY t, ROW", "after"),
+        ("FROM s ORDER BY t, ROW WITH o ORDER BY t, q", "before"),
+        ("FROM o ORDER BY t, q WITH s ORDER BY t, ROW", "after"),
+        ("FROM s ORDER BY t, q WITH o ORDER BY t, q", "overlaps"),
+        # what has its time alone comes first, wherever it stands
+        ("FROM s ORDER BY t, ROW WITH o ORDER BY t", "after"),
+    ],
+)
+def test_streams_in_the_order_of_their_rows_come_one_after_the_other(
+    head: str, relations: str
+) -> None:
+    s = pl.DataFrame({"t": [1, 1, 1, 2], "q": [1, 3, 5, 7], "x": [0, 9, 0, 0]})
+    o = pl.DataFrame({"t": [1, 1, 1, 2], "q": [2, 4, 6, 8], "x": [0, 9, 0, 0]})
+    if head.endswith("ORDER BY t"):
+        o = pl.DataFrame({"t": [0, 1], "q": [0, 0], "x": [9, 0]})
+    query = ps.query(
+        f"{head} DEFINE a AS s.x > 1, b AS o.x > 1 PATTERN a before; after; overlaps b WITHIN 9 "
+        "RETURN RELATION(a, b) AS how EMIT ON COMPLETION"
+    )
+    frames = {"s": s, "o": o}
+    assert query.run(frames)["how"].to_list() == [relations]
+    for first, then in (("s", "o"), ("o", "s")):  # whichever comes first
+        session = query.open(schema={"s": s.schema, "o": o.schema}, lateness=2)
+        session.push(frames[first], stream=first)
+        found = [session.push(frames[then], stream=then), session.close()]
+        assert pl.concat(found)["how"].to_list() == [relations]
+
+
+def test_explain_says_which_stream_comes_first() -> None:
+    both = (
+        "DEFINE a AS s.x > 1, b AS o.x > 1, c AS p.x > 1 PATTERN a before b AND b before c WITHIN 9"
+    )
+    query = ps.query(f"FROM s ORDER BY t, q WITH o ORDER BY t, ROW WITH p ORDER BY t, q {both}")
+    told = query.explain().section("Order")
+    assert "at one time the events of s and p come first, then those of o" in told
+    alone = ps.query(f"FROM s ORDER BY t, q WITH o ORDER BY t WITH p ORDER BY t, q {both}")
+    assert "come first" not in alone.explain().section("Order")
+
+
 def test_a_late_event_of_the_same_time_is_named() -> None:
     query = ps.query("FROM s ORDER BY t, q DEFINE a AS x > 1 PATTERN a WITHIN 9")
     session = query.open()
@@ -719,11 +746,6 @@ def test_files_are_read_in_the_order_of_their_rows(tmp_path: Path) -> None:
             "FROM s PARTITION BY q ORDER BY t, q DEFINE a AS x > 1 PATTERN a WITHIN 9",
             "q is in PARTITION BY and in ORDER BY",
         ),
-        (
-            "FROM s ORDER BY t, ROW WITH o ORDER BY t, q DEFINE a AS x > 1, b AS o.x > 1 "
-            "PATTERN a before b WITHIN 9",
-            "ROW orders the rows of one stream",
-        ),
     ],
 )
 def test_what_cannot_be_ordered_is_refused(text: str, message: str) -> None:
@@ -758,17 +780,6 @@ def test_the_builder_says_the_same() -> None:
             ps.pattern(a).within(9).order_by("t", **options)
 
 
-def test_what_looks_into_rows_refuses_some_events_of_one_time() -> None:
-    row_pattern = ps.query(
-        "FROM s MATCH_RECOGNIZE (ORDER BY t, ROW MEASURES COUNT(*) AS n PATTERN (A) DEFINE A AS x > 1)"
-    )
-    frame = pl.DataFrame({"t": [1, 1], "x": [5, 0]})
-    with pytest.raises(ps.QueryError, match="of a row pattern, cannot tell events of one time"):
-        row_pattern.why_not(frame)
-    with pytest.raises(ps.QueryError, match="of a row pattern, cannot tell events of one time"):
-        row_pattern.why(row_pattern.run(frame), frame)
-
-
 @pytest.mark.parametrize("at_end", ["open", "close"])
 def test_stretches_of_rows_of_one_time_are_told_apart(few_seeds: range, at_end: str) -> None:
     for seed in few_seeds[:15]:
@@ -798,20 +809,61 @@ def test_an_archive_gives_what_its_rows_as_a_frame_give(tmp_path: Path) -> None:
     expected = ps.query(text.format("q")).run(frame)
     assert len(expected) > 20
     assert ps.query(text.format("q")).run(kept).equals(expected)
-    with pytest.raises(ps.QueryError, match="an archive keeps its rows by key and time"):
-        ps.query(text.format("ROW")).run(kept)
+    by_row = ps.query(text.format("ROW"))
+    expected = by_row.run(frame)
+    assert len(expected) > 20
+    assert by_row.run(kept).equals(expected)
+    kept.compact()
+    assert by_row.run(kept).equals(expected)
+    kept.retain(since=20)
+    assert by_row.run(kept).equals(by_row.run(frame.filter(pl.col("t") >= 20)))
 
 
-def test_what_orders_events_of_several_streams_is_of_one_type() -> None:
+def test_rows_of_an_archive_are_in_the_order_in_which_they_were_appended(tmp_path: Path) -> None:
+    """Those of an append that comes later stand behind, whatever their times, and stay there."""
+    kept = ps.archive(tmp_path / "lake", time="t", key=["k"], page_rows=2, file_rows=4)
+    parts = [[(1, 0), (1, 5), (2, 0)], [(1, 0), (2, 7), (1, 6)], [(1, 9)]]
+    for part in parts:
+        kept.append(pl.DataFrame(part, schema=["t", "x"], orient="row").with_columns(k=pl.lit("p")))
     query = ps.query(
-        "FROM s ORDER BY t, q WITH o ORDER BY t, q DEFINE a AS x > 1, b AS o.x > 1 "
-        "PATTERN a meets b WITHIN 9 RETURN FIRST(a.q) AS q, FIRST(b.q) AS r"
+        "FROM s PARTITION BY k ORDER BY t, ROW DEFINE a AS x > 1 PATTERN a WITHIN 9 "
+        "EMIT ON COMPLETION RETURN FIRST(a.x) AS first, COUNT(a) AS n"
     )
-    one = pl.DataFrame({"t": [1, 1, 1], "q": [1, 3, 9], "x": [5, 0, 0]})
-    other = pl.DataFrame({"t": [1, 1], "q": [2, 3], "x": [0, 5]}, schema_overrides={"q": pl.Int8})
-    assert query.run({"s": one, "o": other}).rows() == [(1, 1, 3)]
-    with pytest.raises(ps.QueryError, match="q of o has type Date, and what orders events of one"):
-        query.run({"s": one, "o": other.with_columns(q=pl.lit(date(2026, 1, 1)))})
-    nothing = pl.DataFrame({"t": [1], "q": [None], "x": [5]}, schema_overrides={"q": pl.Int8})
-    with pytest.raises(ps.TimeError, match="q, which orders events of one time, is NULL in row 0"):
-        query.run({"s": one, "o": nothing})
+    expected = [(5, 1), (6, 2)]  # 0 5 0 6 9, 0 7
+    for change in (lambda: None, kept.compact, lambda: kept.retain(since=0)):
+        change()
+        assert query.run(kept).select("first", "n").rows() == expected
+        told = query.intervals(kept, at_end="close")
+        assert told["events"].to_list() == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("order", "key", "message"),
+    [
+        ("ORDER BY t, ROW", ["k"], "rows of one time in order of k.*write PARTITION BY k"),
+        ("PARTITION BY k ORDER BY u, ROW", ["k"], "in order of t, not of u.*write ORDER BY t, ROW"),
+        ("PARTITION BY z ORDER BY t, ROW", ["z"], "keeps its rows by z, which holds floats"),
+    ],
+)
+def test_where_an_archive_has_rows_in_another_order_row_is_refused(
+    tmp_path: Path, order: str, key: list[str], message: str
+) -> None:
+    kept = ps.archive(tmp_path / "lake", time="t", key=key)
+    kept.append(
+        pl.DataFrame({"t": [1, 1], "u": [1, 2], "k": ["p", "q"], "z": [0.5, 1.5], "x": [5, 0]})
+    )
+    query = ps.query(f"FROM s {order} DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    several = ps.query(
+        f"FROM s {order} WITH o ORDER BY t DEFINE a AS x > 1, b AS o.x > 1 PATTERN a before b WITHIN 9"
+    )
+    inside = ps.query(f"FROM ({query}) AS m DEFINE m AS m PATTERN m WITHIN 9")
+    other = pl.DataFrame({"t": [1], "k": ["p"], "z": [0.5], "x": [5]})
+    for run in (
+        lambda: query.run(kept),
+        lambda: inside.run(kept),
+        lambda: several.run({"s": kept, "o": other}),
+        lambda: query.diagnose(kept),
+        lambda: several.diagnose({"s": kept, "o": other}),
+    ):
+        with pytest.raises(ps.QueryError, match=f"(?s){message}"):
+            run()

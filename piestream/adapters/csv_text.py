@@ -8,7 +8,13 @@ import polars as pl
 
 from piestream.adapters.csv_rows import RowShape
 from piestream.adapters.text_faults import MISSING, missing_advice
-from piestream.adapters.text_types import TextType, ambiguous_advice, as_times, is_time
+from piestream.adapters.text_types import (
+    TextType,
+    ambiguous_advice,
+    as_times,
+    first_stray,
+    is_time,
+)
 from piestream.errors import FileError
 from piestream.expressions.columns import columns_named
 from piestream.language.options import FileOptions
@@ -115,27 +121,32 @@ class CsvText:
         sample = as_text.select(columns_named(names)).head(typed_rows).collect()
         advice = {}
         for values in sample:
-            about = self._advice_about(values.name, values.alias("").drop_nulls())
+            is_text = found[values.name] == pl.String
+            about = self._advice_about(values.name, values.alias("").drop_nulls(), is_text)
             if about is not None:
                 advice[values.name] = about
                 found[values.name] = pl.String()
         return advice
 
-    def _advice_about(self, name: str, text: pl.Series) -> str | None:
+    def _advice_about(self, name: str, text: pl.Series, is_text: bool) -> str | None:
         ambiguous = ambiguous_advice(name, text[0]) if len(text) else None
         if ambiguous is not None:
             return ambiguous
         words = text.filter(text.str.strip_chars().str.to_lowercase().is_in(MISSING))
-        if not len(words):
-            return None
         others = text.filter(~text.is_in(words.unique().implode()))
-        if not len(others):
+        if len(words) and len(others):
+            is_number = not others.cast(pl.Float64, strict=False).null_count()
+            if is_number or others.str.contains(r"^\d{4}[-/.]\d").all():
+                kind = "numbers" if is_number else "times"
+                return (
+                    f"column {name} holds {kind}, and {words[0]!r}: "
+                    f"{missing_advice(words.unique(maintain_order=True).to_list())}"
+                )
+        stray = first_stray(others) if is_text else None
+        if stray is None:
             return None
-        is_number = not others.cast(pl.Float64, strict=False).null_count()
-        if is_number or others.str.contains(r"^\d{4}[-/.]\d").all():
-            kind = "numbers" if is_number else "times"
-            return (
-                f"column {name} holds {kind}, and {words[0]!r}: "
-                f"{missing_advice(words.unique(maintain_order=True).to_list())}"
-            )
-        return None
+        value, type = stray
+        return (
+            f"column {name} holds {'numbers' if type in ('int', 'float') else 'times'}, and {value!r}: "
+            f'--type "{name}={type}", in Python run(types={{{name!r}: {type!r}}}), says on which line'
+        )

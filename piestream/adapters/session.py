@@ -27,6 +27,7 @@ from piestream.language.options import (
     BoundedOptions,
     SessionKeywords,
     SessionOptions,
+    check_archive_options,
 )
 from piestream.language.signatures import takes_options
 
@@ -61,6 +62,7 @@ class Session:
         self._closed = False
         self._lock = RLock()  # a signal's handler may call while a call is under way
         given = SessionOptions.of(options)
+        check_archive_options(options, query.reads_archives)
         opening = Opening(query, given, self._observer())
         feed: InputFeed | StreamFeed
         kind = InputFeed if query.is_combined else StreamFeed

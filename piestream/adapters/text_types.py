@@ -16,7 +16,7 @@ import polars as pl
 from piestream.adapters.formats import TypeName
 from piestream.expressions.diagnostics import did_you_mean
 
-__all__ = ["TextType", "as_times", "given_types", "is_time", "time_type"]
+__all__ = ["TextType", "as_times", "first_stray", "given_types", "is_time", "time_type"]
 
 _TYPES: Mapping[str, pl.DataType] = {
     "int": pl.Int64(),
@@ -126,18 +126,49 @@ def as_times(text: pl.Series, dtype: pl.DataType, format: str | None = None) -> 
         first = text.drop_nulls().head(1)
         if len(first) and not _YEAR_FIRST.match(first[0]):
             raise pl.exceptions.ComputeError(_unread(first[0], dtype, name))
-    if isinstance(dtype, pl.Datetime):
-        times = text.str.to_datetime(
-            format, time_unit=dtype.time_unit, time_zone=dtype.time_zone, strict=False
-        )
-        if times.dtype != dtype:
-            times = times.cast(dtype)
-    else:
-        times = text.str.to_date(format, strict=False)
+    try:
+        times = _parsed(text, dtype, format)
+    except pl.exceptions.ComputeError:  # of no value it can be said how it is written
+        times = pl.Series([None] * len(text), dtype=dtype)
     unread = text.filter(times.is_null() & text.is_not_null())
     if len(unread):
         raise pl.exceptions.ComputeError(_unread(unread[0], dtype, name, format))
     return times.alias(name)
+
+
+def first_stray(text: pl.Series) -> tuple[str, TypeName] | None:
+    """A text among numbers or times that is none, where few are, and the type of the others.
+
+    >>> first_stray(pl.Series(["1", "2", "3.5", "4", "5", "6", "7", "8", "9", "x"]))
+    ('x', 'float')
+    """
+    numbers = text.cast(pl.Float64, strict=False)
+    if _few(numbers):
+        is_whole = not text.filter(numbers.is_not_null()).cast(pl.Int64, strict=False).null_count()
+        return text.filter(numbers.is_null())[0], "int" if is_whole else "float"
+    if not len(text) or not _YEAR_FIRST.match(text[0]):
+        return None
+    kind: TypeName = "datetime" if ":" in text[0] else "date"
+    try:
+        times = _parsed(text, _TYPES[kind], None)
+    except pl.exceptions.ComputeError:
+        return None
+    return (text.filter(times.is_null())[0], kind) if _few(times) else None
+
+
+def _few(values: pl.Series) -> bool:
+    """Whether some values are missing, and no more than a tenth."""
+    return 0 < values.null_count() * 10 <= len(values)
+
+
+def _parsed(text: pl.Series, dtype: pl.DataType, format: str | None) -> pl.Series:
+    """Text as dates or times; NULL of what is none."""
+    if not isinstance(dtype, pl.Datetime):
+        return text.str.to_date(format, strict=False)
+    times = text.str.to_datetime(
+        format, time_unit=dtype.time_unit, time_zone=dtype.time_zone, strict=False
+    )
+    return times if times.dtype == dtype else times.cast(dtype)
 
 
 def _unread(value: str, dtype: pl.DataType, column: str, format: str | None = None) -> str:
@@ -146,8 +177,8 @@ def _unread(value: str, dtype: pl.DataType, column: str, format: str | None = No
         return f"column {column}: {value!r} is no {kind} written as {format}"
     ambiguous = ambiguous_advice(column, value, kind)
     return ambiguous or (
-        f"could not parse {value!r} as dtype {dtype} at column {column!r}; if it is written in "
-        f'another way, say how: --type "{column}={kind}:%b %d %Y" reads Jan 31 2000'
+        f"column {column}: {value!r} is no {kind}; if it is written in another way, say how: "
+        f'--type "{column}={kind}:%b %d %Y" reads Jan 31 2000'
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +67,12 @@ def archive(
     2
     <Archive of 2 rows in 1 file, by car and ts>
     """
+    if not isinstance(path, str | PathLike):
+        raise TypeError(f"the place of an archive is a path, not {path!r}")
     place = Path(path)
     store = Store(place)
-    keys = None if key is None else ((key,) if isinstance(key, str) else tuple(key))
+    keys = _names_of_key(key)
+    _check_settings(time, keys, page_rows, file_rows)
     if not store.exists:
         if place.is_file() or (place.is_dir() and parquet_files(place)):
             store.check_manifest()
@@ -85,14 +89,44 @@ def archive(
             )
         if place.is_dir() and any(place.iterdir()) and not (place / "pending").is_dir():
             raise ArchiveError(f"{place} is a directory with other files in it, and no archive")
-        for name, value in (("page_rows", page_rows), ("file_rows", file_rows)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}; it must be at least 1")
         rows = page_rows or PAGE_ROWS
-        store.create(Manifest(time, keys or (), rows, max(file_rows or FILE_ROWS, rows)))
+        if file_rows is not None and file_rows < rows:
+            raise ValueError(
+                f"file_rows is {file_rows:,}, and a page has {rows:,} rows: a file has a page at least"
+            )
+        store.create(Manifest(time, keys or (), rows, file_rows or max(FILE_ROWS, rows)))
     found = Archive(place, store)
     found.check(time, keys, page_rows, file_rows)
     return found
+
+
+def _names_of_key(key: Any) -> tuple[str, ...] | None:
+    """The names of the columns of a key; TypeError if these are none."""
+    if key is None:
+        return None
+    names = (key,) if isinstance(key, str) or not isinstance(key, Sequence) else tuple(key)
+    if not all(isinstance(name, str) and name for name in names):
+        raise TypeError(f"key is the name of a column, or a list of names, not {key!r}")
+    return names
+
+
+def _check_settings(
+    time: Any, keys: tuple[str, ...] | None, page_rows: Any, file_rows: Any
+) -> None:
+    """Refuse what no archive can have, before anything is written."""
+    if time is not None and (not isinstance(time, str) or not time):
+        raise TypeError(f"time is the name of a column, not {time!r}")
+    columns = [*filter(None, [time]), *(keys or ())]
+    twice = next((name for name in columns if columns.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{twice} is named twice: the time and the key are of different columns")
+    for name, value in (("page_rows", page_rows), ("file_rows", file_rows)):
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"{name} is a number of rows, not {value!r}")
+        if value < 1:
+            raise ValueError(f"{name} is {value}; it must be at least 1")
 
 
 class Archive:

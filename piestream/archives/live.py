@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
@@ -18,10 +17,11 @@ from piestream.adapters.read_columns import columns_to_read
 from piestream.adapters.run import inputs_result, run
 from piestream.archives.archive import Archive, archive
 from piestream.archives.live_limits import judged_query
-from piestream.archives.live_reach import fault_of
+from piestream.archives.live_reach import fault_of, fault_of_row_order
 from piestream.archives.live_run import RegionRun, reads_regions, region_run
 from piestream.archives.live_sources import Sources
 from piestream.archives.live_stream import LiveStream
+from piestream.archives.planning import refuse_row_order
 from piestream.engine.combined import CombinedStream
 from piestream.errors import ArchiveError, SchemaError, warn_of_result
 from piestream.expressions.columns import column_named, columns_named
@@ -46,7 +46,7 @@ def archives_of(query: Query, given: Mapping[str, Any] | None) -> dict[str, Arch
         place = (given or {}).get(name, stream.path)
         if not isinstance(place, Archive):
             try:
-                place = archive(Path(place))
+                place = archive(place)
             except ArchiveError as error:
                 raise ArchiveError(
                     f"{error}\n(the query names it by ARCHIVE '{stream.path}'; another one can be given: "
@@ -306,9 +306,13 @@ def _with_past(inputs: Inputs, key: str, found: Archive, own: pl.DataFrame | Non
         return own
     rows = found.scan().select(columns_named(columns)).collect()
     if own is None:
+        refuse_row_order(inputs.query, {key: found.pages})
         return rows
     reader = inputs.readers[key]
     times = [name for name, dtype in columns.items() if is_moment(dtype)]
     on = [*reader.partition_by, reader.streams[0].order_by or times[0]]
+    if any(stream.row_order for stream in reader.streams):
+        raise inputs.query.fault(None, *fault_of_row_order(inputs.stream_of(key)))
+    on += dict.fromkeys(stream.sequence for stream in reader.streams if stream.sequence is not None)
     own = _as_in_the_past(key, own, columns)
     return pl.concat([rows.join(own, on=on, how="anti", nulls_equal=True), own])

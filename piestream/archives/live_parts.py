@@ -23,7 +23,7 @@ from piestream.engine.combined import open_stream
 from piestream.engine.projection import KEY, TIME
 from piestream.engine.reordering import tie_error
 from piestream.engine.stream import Stream
-from piestream.engine.union import NUMBER, START, CombinedProjection
+from piestream.engine.union import NUMBER, START, CombinedProjection, having_length
 from piestream.errors import TieError
 from piestream.language.options import Ties
 from piestream.plan.binding import Binding, bind
@@ -131,6 +131,8 @@ class RegionPart:
             raise tie_error(self.store.projection, rows, row) from None
 
     def _of_union(self, found: pl.DataFrame) -> pl.DataFrame:
+        source = self.union.binding.parts[self.number].source
+        found = having_length(self.inner.query, found, str(source.start), str(source.end))
         return self.union.of_stream(self.number, found).with_columns(found[EPISODE].alias(REGION))
 
     # -- with a cache -----------------------------------------------------------------------------

@@ -20,6 +20,7 @@ __all__ = [
     "PartReach",
     "RelativeBounds",
     "fault_of",
+    "fault_of_row_order",
     "part_reach",
     "relative_bounds",
 ]
@@ -99,7 +100,7 @@ _AROUND: Mapping[type, frozenset[str]] = {
 _INSIDE: Mapping[type, frozenset[str]] = {
     **_AROUND,
     Symbol: _SYMBOL | {"bridging"},
-    Source: frozenset({"name", "path", "archive", "order_by", "time_unit", "max_gap"}),
+    Source: frozenset({"name", "path", "archive", "order_by", "sequence", "time_unit", "max_gap"}),
 }
 
 
@@ -107,6 +108,15 @@ def _is_known(query: Query, known: Mapping[type, frozenset[str]]) -> bool:
     """Whether there is nothing in a query but what is known."""
     parts = [query, *query.symbols, *query.constraints, *query.streams]
     return all(has_only(part, known[type(part)]) for part in parts)
+
+
+def fault_of_row_order(name: str) -> tuple[str, str]:
+    """Why a stream that has its past in an archive cannot be in the order of its rows."""
+    return (
+        f"rows of {name} and of its archive at one time cannot be told apart with ROW: nothing says which "
+        "of them are the same",
+        "name a column that orders events of one time, as in ORDER BY ts, seq",
+    )
 
 
 def fault_of(query: Query) -> Fault | None:
@@ -135,6 +145,8 @@ def fault_of(query: Query) -> Fault | None:
         if inner.reads_archives and inner.is_combined:
             message = f"the query {stream.name} reads an archive and other streams"
             return where, message, "a query in brackets over an archive reads nothing else"
+        if inner.reads_archives and any(one.row_order for one in inner.streams):
+            return where, *fault_of_row_order(str(inner.streams[0].name))
         if inner.reads_archives and not _is_known(inner, _INSIDE):
             return (
                 where,
@@ -142,7 +154,7 @@ def fault_of(query: Query) -> Fault | None:
                 + (
                     "NOT (…), of which rows that are appended later would take matches back"
                     if inner.absences
-                    else "a second column in ORDER BY, or what else depends on more than times"
+                    else "what depends on more than times"
                 ),
                 "query.run() over frames takes it",
             )

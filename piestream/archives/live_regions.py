@@ -50,12 +50,14 @@ def merged(regions: Regions, keys: list[str]) -> Regions:
 
 
 class OrderedRows:
-    """Rows by partition and time, in which the places of regions are looked up."""
+    """Rows by partition and instant, in which the places of regions are looked up."""
 
-    def __init__(self, rows: pl.DataFrame, keys: list[str], wanted: pl.DataFrame) -> None:
+    def __init__(
+        self, rows: pl.DataFrame, keys: list[str], instants: list[str], wanted: pl.DataFrame
+    ) -> None:
         numbered = wanted.unique().with_row_index(_PARTITION)
         found = rows.join(numbered, on=keys, how="inner", nulls_equal=True)
-        self._rows = found.sort(_PARTITION, TIME, maintain_order=True)
+        self._rows = found.sort(_PARTITION, *instants, maintain_order=True)
         of_region = (
             wanted.join(numbered, on=keys, how="left", nulls_equal=True, maintain_order="left")[
                 _PARTITION

@@ -21,7 +21,15 @@ from piestream.engine.projection import KEY, TIME, Projection
 from piestream.errors import SchemaError
 from piestream.plan.binding import Binding
 
-__all__ = ["ALL", "ArchivedRows", "held_schema", "partition_columns", "projected"]
+__all__ = [
+    "ALL",
+    "ArchivedRows",
+    "held_schema",
+    "instant_columns",
+    "last_of_each",
+    "partition_columns",
+    "projected",
+]
 
 _T = TypeVar("_T")
 
@@ -42,6 +50,11 @@ _ATTEMPTS = 3
 def partition_columns(projection: Projection) -> list[str]:
     """The columns that tell the partitions of rows apart; there is always one."""
     return [*projection.keys, ALL]
+
+
+def instant_columns(projection: Projection) -> list[str]:
+    """The columns that tell the rows of a partition apart, and order them."""
+    return [TIME, *projection.sequence_columns]
 
 
 def held_schema(projection: Projection) -> dict[str, pl.DataType]:
@@ -67,6 +80,7 @@ class ArchivedRows:
         self.converted = converted
         self.binding = binding
         self.keys = partition_columns(self.projection)
+        self.instants = instant_columns(self.projection)
         #: The generation that was listed last, and its files.
         self._listed: tuple[int, dict[str, tuple[int, ...]]] = (-1, {})
         #: How many rows have been read so far.
@@ -201,7 +215,7 @@ class ArchivedRows:
             rows = pl.concat([rows, found.join(wanted, on=self.keys, how="semi", nulls_equal=True)])
             if not leads:
                 break
-            ordered = OrderedRows(rows, self.keys, regions.keys)
+            ordered = OrderedRows(rows, self.keys, self.instants, regions.keys)
             before = ordered.first_from(regions.firsts) - ordered.first_from(since)
             lacking &= (before < leads) & (since > earliest)
             step *= _STRIDE
@@ -226,14 +240,14 @@ class ArchivedRows:
         at = np.searchsorted(ends, firsts, "left")
         return (at < len(ends)) & (begins[np.minimum(at, len(ends) - 1)] <= lasts)
 
-    def keys_and_times(self, files: set[str]) -> pl.DataFrame:
-        """The keys and the time of each row of some files."""
+    def keys_and_instants(self, files: set[str]) -> pl.DataFrame:
+        """What tells each row of some files apart from all others."""
 
         def those() -> pl.DataFrame:
             numbers = [n for n, path in enumerate(self._pages.paths) if str(path) in files]
             return self._projected(np.flatnonzero(np.isin(self._pages.files, numbers)))
 
-        return self._again(those).select(*self.keys, TIME)
+        return self._again(those).select(*self.keys, *self.instants)
 
     def latest_rows(self, columns: list[str], count: int) -> pl.DataFrame | None:
         """About so many of the latest rows, as they lie in the archive; None where columns are missing."""
@@ -262,8 +276,8 @@ class ArchivedRows:
         while last >= earliest and len(missing):
             start = max(last - step, earliest)
             rows = self._between(missing, start, last)
-            found = pl.concat([rows, found]).sort(TIME, maintain_order=True)
-            found = _last_of_each(found, self.keys, leads)
+            found = pl.concat([rows, found]).sort(self.instants, maintain_order=True)
+            found = last_of_each(found, self.keys, leads)
             full = found.group_by(self.keys).len().filter(pl.col("len") >= leads)
             missing = missing.join(full, on=self.keys, how="anti", nulls_equal=True)
             last, step = start - 1, step * _STRIDE
@@ -328,7 +342,7 @@ def _holds(bound: pl.DataType, dtype: pl.DataType) -> bool:
         return False
 
 
-def _last_of_each(rows: pl.DataFrame, keys: list[str], count: int) -> pl.DataFrame:
-    """The last rows of each partition, of rows in order of time."""
+def last_of_each(rows: pl.DataFrame, keys: list[str], count: int) -> pl.DataFrame:
+    """The last rows of each partition, of rows in order of their instants."""
     behind = pl.int_range(pl.len()).reverse().over(keys)
     return rows.filter(behind < count)

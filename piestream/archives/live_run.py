@@ -87,7 +87,7 @@ class RegionRun(LiveStream):
             key = part_key(inner_of(self.binding.parts[number]))
             if key in frames:
                 rows = projected(store.projection, frames[key])
-                if rows.select(pl.struct(*store.keys, TIME).is_duplicated().any()).item():
+                if rows.select(pl.struct(store.identity).is_duplicated().any()).item():
                     return False
                 store.add(rows)
                 self._latest_rows = max(self._latest_rows, _latest(rows))

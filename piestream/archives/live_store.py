@@ -1,6 +1,7 @@
 """The rows that a query in brackets reads: those of the session, and those of an archive as needed.
 
-A row of the session and one of the archive with one partition and time are one row. Rows of the
+A row of the session and one of the archive with one partition and time are one row; where a column orders
+events of one time, those with one value of that. Rows of the
 archive stay in memory as long as the window may need them, which is the recent buffer; they are read
 again when the archive has changed otherwise than by rows of the session.
 """
@@ -14,7 +15,13 @@ import numpy as np
 import polars as pl
 
 from piestream.archives.live_regions import OrderedRows, Regions, earlier
-from piestream.archives.live_rows import ArchivedRows, held_schema, partition_columns
+from piestream.archives.live_rows import (
+    ArchivedRows,
+    held_schema,
+    instant_columns,
+    last_of_each,
+    partition_columns,
+)
 from piestream.archives.pages import Words
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.copies import copied_but
@@ -48,6 +55,9 @@ class RowStore:
         self.ticks = ticks
         self.ties = ties
         self.keys = partition_columns(projection)
+        self.instants = instant_columns(projection)
+        #: What tells a row from all others.
+        self.identity = [*self.keys, *self.instants]
         #: All rows since this time are here that were.
         self.horizon = INT64_MIN
         #: Rows of the session.
@@ -92,30 +102,46 @@ class RowStore:
 
     def _put_in_order(self) -> None:
         if self._new:
-            self.own = pl.concat([self.own, *self._new]).sort(TIME, maintain_order=True)
+            self.own = pl.concat([self.own, *self._new]).sort(self.instants, maintain_order=True)
             self._new = []
             if self.ties != "error":
-                on = [*self.keys, TIME]
-                self.own = self.own.unique(on, keep=self.ties, maintain_order=True)
+                self.own = self.own.unique(self.identity, keep=self.ties, maintain_order=True)
             self._drop_known()
 
     def _drop_known(self) -> None:
         """Leave out of what was read what the session has, too."""
         if len(self.loaded) and len(self.own):
-            on = [*self.keys, TIME]
-            self.loaded = self.loaded.join(self.own, on=on, how="anti", nulls_equal=True)
+            self.loaded = self.loaded.join(self.own, on=self.identity, how="anti", nulls_equal=True)
 
     def trim(self, before: int) -> None:
         """Forget rows before a time, but for the last ones of each partition before it."""
         self._put_in_order()
         self.horizon = max(self.horizon, before)
         before = max(before - self.ticks, INT64_MIN)
-        self.own = _kept(self.own, self.keys, before, self.leads)
-        self.loaded = _kept(self.loaded, self.keys, before, self.leads)
+        self.own = self._kept(self.own, before)
+        self.loaded = self._kept(self.loaded, before)
         if len(self._known):
             self._known = self._known.with_columns(pl.max_horizontal(_SINCE, pl.lit(before)))
         if self._everything is not None:
             self._everything = max(self._everything, before)
+
+    def _kept(self, rows: pl.DataFrame, before: int) -> pl.DataFrame:
+        """Rows from a time on, and the last ones of each partition before it."""
+        if not len(rows) or before == INT64_MIN:
+            return rows
+        is_old = pl.col(TIME) < before
+        if not self.leads:
+            return rows.filter(~is_old)
+        old = rows.filter(is_old)
+        if not len(old):
+            return rows
+        kept = last_of_each(old.sort(self.instants, maintain_order=True), self.keys, self.leads)
+        return pl.concat([kept, rows.filter(~is_old)])
+
+    def came_since(self, time: int) -> pl.DataFrame:
+        """The rows of the session from a time on."""
+        own = self.session_rows
+        return own[int(own[TIME].search_sorted(time)) :]
 
     @property
     def session_rows(self) -> pl.DataFrame:
@@ -157,10 +183,9 @@ class RowStore:
         assert archived is not None
         if not len(self._known) and self._everything is None:
             return False
-        rows = archived.keys_and_times(files).filter(pl.col(TIME) < self._until)
-        on = [*self.keys, TIME]
-        here = pl.concat([self.own, self.loaded]).select(on)
-        others = rows.join(here, on=on, how="anti", nulls_equal=True)
+        rows = archived.keys_and_instants(files).filter(pl.col(TIME) < self._until)
+        here = pl.concat([self.own, self.loaded]).select(self.identity)
+        others = rows.join(here, on=self.identity, how="anti", nulls_equal=True)
         if self._everything is None:
             others = others.join(self._known, on=self.keys, how="semi", nulls_equal=True)
         if not len(others):
@@ -174,7 +199,7 @@ class RowStore:
             since = pl.min_horizontal(since, pl.lit(self._everything))
         matters = pl.col(TIME) >= since
         if self.leads:
-            matters |= pl.col(_LOWEST).is_null() | (pl.col(TIME) > pl.col(_LOWEST))
+            matters |= pl.col(_LOWEST).is_null() | (pl.col(TIME) >= pl.col(_LOWEST))
             before = others.select(*self.keys, since.alias(_SINCE)).unique()
             before = here.join(before, on=self.keys, nulls_equal=True)
             before = before.filter(pl.col(TIME) < pl.col(_SINCE))
@@ -259,8 +284,7 @@ class RowStore:
     def _take(self, rows: pl.DataFrame) -> None:
         self._put_in_order()
         if len(self.loaded):
-            on = [*self.keys, TIME]
-            rows = rows.join(self.loaded, on=on, how="anti", nulls_equal=True)
+            rows = rows.join(self.loaded, on=self.identity, how="anti", nulls_equal=True)
         self.loaded = pl.concat([self.loaded, rows])
         self._drop_known()
 
@@ -280,7 +304,9 @@ class RowStore:
         Each row has the number of its region; a row may be in several.
         """
         self._put_in_order()
-        rows = OrderedRows(pl.concat([self.own, self.loaded]), self.keys, regions.keys)
+        rows = OrderedRows(
+            pl.concat([self.own, self.loaded]), self.keys, self.instants, regions.keys
+        )
         starts = rows.first_from(regions.firsts)
         if self.ticks:
             far = np.where(
@@ -300,18 +326,3 @@ class RowStore:
 
 def _back(time: int, length: int) -> int:
     return max(time - length, INT64_MIN + 1)
-
-
-def _kept(rows: pl.DataFrame, keys: list[str], before: int, leads: int) -> pl.DataFrame:
-    """Rows from a time on, and the last ones of each partition before it."""
-    if not len(rows) or before == INT64_MIN:
-        return rows
-    is_old = pl.col(TIME) < before
-    if not leads:
-        return rows.filter(~is_old)
-    behind = pl.col(TIME).rank("ordinal", descending=True)
-    old = rows.filter(is_old)
-    if not len(old):
-        return rows
-    kept = old.filter(behind.over(keys) <= leads)
-    return pl.concat([kept, rows.filter(~is_old)])

@@ -186,7 +186,10 @@ class LiveStream(CombinedStream):
                     self._latest_rows = max(self._latest_rows, int(rows[TIME].max()))  # type: ignore[arg-type]
                     judge = self._judges[number]
                     judge.observe_time(self.latest)
-                    new[number] = judge.without_late(rows, unordered)
+                    before = None
+                    if store.projection.sequence_columns:
+                        before = store.came_since(judge.watermark)
+                    new[number] = judge.without_late(rows, unordered, before)
             self._new = new
             return super().process_inputs(frames, seen, unordered=unordered)
 

@@ -10,13 +10,14 @@ from piestream.adapters.file_run import run_files
 from piestream.adapters.run import run, run_inputs
 from piestream.language.inputs import has_archive, is_archive
 from piestream.language.model import Query
-from piestream.language.options import FileOptions, RunOptions
+from piestream.language.options import FileOptions, RunOptions, check_archive_options
 
 __all__ = ["run_local"]
 
 
 def run_local(query: Query, rows: Any, options: Mapping[str, Any]) -> Any:
     """Every match in frames, events, files or archives; None is the files that the query names."""
+    check_archive_options(options, query.reads_archives)
     if query.reads_archives:
         from piestream.archives.live import run_live
 

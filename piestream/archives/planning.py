@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 
@@ -23,7 +23,7 @@ from piestream.archives.statistics import KEYS
 from piestream.archives.verdicts import Flags, Verdict, verdicts
 from piestream.language.model import Query
 from piestream.language.options import RunOptions
-from piestream.language.parts import Emit
+from piestream.language.parts import Emit, Source
 from piestream.plan.binding import Binding, input_key
 
 __all__ = ["BATCH_ROWS", "ArchivePlan", "refuse_row_order"]
@@ -35,16 +35,49 @@ LOOKED_AT = 1 / 32
 BATCH_ROWS = 1 << 22
 
 
-def refuse_row_order(query: Query, archives: Collection[str] | None = None) -> None:
-    """Refuse ROW of streams that are archives, by their names; all may be."""
+def refuse_row_order(query: Query, archives: Mapping[str, Pages]) -> None:
+    """Refuse ROW of streams, by their names, that are archives in which rows lie in another order.
+
+    Files have rows in order of key and time, and those of both in the order in which they were appended;
+    compaction and retention keep that.
+    """
+    for number, one, partition_by in _in_order_of_rows(query):
+        pages = archives.get(input_key(one))
+        if pages is None or pages.time is None:
+            continue  # files that others wrote are read as they are
+        fault = _fault_of_row_order(one, partition_by, pages)
+        if fault is not None:
+            where = query.part(number, "order_by" if one in query.streams else "source")
+            raise query.fault(where, *fault)
+
+
+def _fault_of_row_order(
+    stream: Source, partition_by: Sequence[str], pages: Pages
+) -> tuple[str, str] | None:
+    by_column = "name a column that orders events of one time, as in ORDER BY ts, seq"
+    if stream.order_by is not None and stream.order_by != pages.time:
+        message = f"the archive keeps its rows in order of {pages.time}, not of {stream.order_by}"
+        return message, f"write ORDER BY {pages.time}, ROW, or {by_column}"
+    apart = [name for name in pages.keys if name not in partition_by]
+    if apart:
+        return (
+            f"the archive keeps rows of one time in order of {', '.join(apart)}, and for each of these "
+            "in the order in which they came",
+            f"write PARTITION BY {', '.join([*partition_by, *apart])}, or {by_column}",
+        )
+    for name in pages.keys:
+        if pages.schema[name].is_float():  # NULL and NaN are one partition, but lie apart
+            return f"the archive keeps its rows by {name}, which holds floats", by_column
+    return None
+
+
+def _in_order_of_rows(query: Query) -> Iterator[tuple[int, Source, tuple[str, ...]]]:
+    """The streams with ROW, also of queries in brackets, with the number of that which they are of here."""
     for number, stream in enumerate(query.streams):
-        for one in (stream,) if stream.query is None else stream.query.inputs:
-            if one.row_order and (archives is None or input_key(one) in archives):
-                raise query.fault(
-                    query.part(number, "order_by" if one is stream else "source"),
-                    "an archive keeps its rows by key and time, not in the order in which they came",
-                    "name a column that orders events of one time, as in ORDER BY ts, seq",
-                )
+        if stream.query is not None:
+            yield from ((number, *found[1:]) for found in _in_order_of_rows(stream.query))
+        elif stream.row_order:
+            yield number, stream, query.partition_by
 
 
 @dataclass(frozen=True)
@@ -64,8 +97,7 @@ class ArchivePlan:
         self, query: Query, pages: Pages, options: RunOptions, *, shows_ends: bool = False
     ) -> None:
         """``shows_ends``: where a partition goes on behind a core, and that counts, a row there is read."""
-        if pages.time is not None:
-            refuse_row_order(query)
+        refuse_row_order(query, {input_key(stream): pages for stream in query.streams})
         self.query = query
         self.pages = pages
         self.binding = bound(query, self.pages.schema, is_grouped=True)

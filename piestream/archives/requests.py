@@ -25,6 +25,8 @@ FUNCTIONS = {"COUNT": False, "SUM": True, "AVG": True, "MIN": False, "MAX": Fals
 
 def read_request(text: str, schema: Mapping[str, pl.DataType]) -> Request:
     """An aggregate as it is written, over columns of these types; QueryError if it is wrong."""
+    if not isinstance(text, str):
+        raise TypeError(f'an aggregate is a text such as "COUNT(*)", not {text!r}')
     tokens, faults = tokenize(text)
     if faults:
         raise QueryError([located(fault, text) for fault in faults], text)
@@ -68,6 +70,8 @@ def aggregation_of(
     if length is not None and length < 1:
         raise ValueError(f"every is {every!r}; a span has a length")
     ends = (None, None) if between is None else between
+    if not isinstance(ends, tuple | list) or len(ends) != 2:
+        raise TypeError(f"between is two times, the first one and the end, not {between!r}")
     first, end = (None if at is None else time_in_ticks(at, time, dtype) for at in ends)
     return Aggregation(pages, time, requests, _condition(where), (first, end), length)
 
@@ -78,6 +82,8 @@ def _condition(where: str | pl.Expr | None) -> Predicate | None:
         return None
     if isinstance(where, pl.Expr):
         return Predicate.from_polars(where)
+    if not isinstance(where, str):
+        raise TypeError(f"where is a predicate, SQL text or a Polars expression, not {where!r}")
     found = Predicate.parse(where)
     if found.reads_the_past:
         raise QueryError("where is a predicate over one row: it cannot read earlier ones")

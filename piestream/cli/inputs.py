@@ -12,6 +12,7 @@ from piestream.adapters.formats import Format
 from piestream.adapters.inputs import Inputs
 from piestream.archives.archive import Archive
 from piestream.archives.live import archives_of
+from piestream.archives.planning import refuse_row_order
 from piestream.archives.several import rows_of_inputs
 from piestream.archives.source import directory_archive
 from piestream.language.model import Query
@@ -41,6 +42,8 @@ class NamedInputs:
     @property
     def all_rows(self) -> dict[str, pl.DataFrame]:
         """All rows of the inputs."""
+        archives = {key: rows for key, rows in self.given.items() if isinstance(rows, Archive)}
+        refuse_row_order(self.query, {key: one.pages for key, one in archives.items()})
         return {
             key: rows.scan().collect() if isinstance(rows, Archive) else rows
             for key, rows in self.given.items()

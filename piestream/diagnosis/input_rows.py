@@ -13,6 +13,7 @@ from piestream.adapters.inputs import InputBinding, Inputs, bound_inputs
 from piestream.adapters.run import inputs_result
 from piestream.archives.archive import Archive
 from piestream.archives.live import all_rows, with_archives
+from piestream.archives.planning import refuse_row_order
 from piestream.diagnosis.rows import ALL, EventRows, GivenRows, Rows, Wanted, read_rows
 from piestream.engine.combined import CombinedStream
 from piestream.engine.stream import Stream
@@ -123,6 +124,10 @@ def read_given(
     """
     if not query.is_combined:
         return read_rows(query, given, options, wanted)
+    if isinstance(given, Mapping):
+        archives = {key: rows for key, rows in given.items() if isinstance(rows, Archive)}
+        names = Inputs(query)
+        refuse_row_order(query, {names.name_of(key): a.pages for key, a in archives.items()})
     given = all_rows(given)
     frames = given.values() if isinstance(given, Mapping) else [given]
     if any(type(frame).__module__.startswith("pyspark.sql") for frame in frames):

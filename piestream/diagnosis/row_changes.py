@@ -40,7 +40,7 @@ def row_windows(target: Target) -> Iterator[Proposal]:
     """A longer WITHIN: the least with which there is a match."""
     assert isinstance(target, RowTarget)
     query, pattern, time = target.rows.query, target.pattern, target.rows.time
-    if pattern.within is None or not target.times:
+    if pattern.within is None:
         return
     within = target.rows.binding.compiled.ticks.within
 
@@ -48,7 +48,7 @@ def row_windows(target: Target) -> Iterator[Proposal]:
         longer = duration_of_ticks(ticks, time)
         return replace(query, rows=replace(pattern, within=longer))
 
-    longest = target.times[-1] - target.times[0]
+    longest = target.duration
     if longest <= within or not target.can_begin(changed(longest)):
         return
     length = _least(within + 1, longest, lambda ticks: target.can_begin(changed(ticks)))
@@ -117,7 +117,7 @@ def _other_length(
         tree = replaced_node(condition.tree, place.node, place.changed(compared(by)))
         return rewritten(query, {condition.variable: canonical_text(tree, names_are_text=True)})
 
-    most = target.times[-1] - target.times[0] - bound if is_upper and target.times else bound
+    most = target.duration - bound if is_upper and target.places else bound
     if most < 0 or not target.can_begin(changed(most)):
         return
     by = _least(0, most, lambda number: target.can_begin(changed(number)))

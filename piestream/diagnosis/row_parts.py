@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 #: Columns of tables that nobody sees; no column of a user's is called so. The number of a match, the
-#: variable of a row, and the times of a match's first and last row.
+#: variable of a row, and the places of a match's first and last row.
 MATCH, VARIABLE, FIRST, LAST = "match:", "variable:", "first:", "last:"
 
 
@@ -58,9 +58,9 @@ def measures(text: str) -> tuple[Measure, ...]:
     return rows.measures
 
 
-def of_match(time: str) -> tuple[Measure, ...]:
-    """The number of a match, and the times of its first and its last row."""
-    column = written(time)
+def of_match(name: str) -> tuple[Measure, ...]:
+    """The number of a match, and a column's values at its first and its last row."""
+    column = written(name)
     return measures(
         f'MATCH_NUMBER() AS "{MATCH}", FIRST({column}) AS "{FIRST}", LAST({column}) AS "{LAST}"'
     )

@@ -18,6 +18,7 @@ from piestream.diagnosis.row_parts import (
     parts_of,
     with_all_rows,
 )
+from piestream.diagnosis.row_places import PLACE, numbered
 from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.values import values_text
 from piestream.engine.combined import open_stream
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 #: Columns of tables that nobody sees; no column of a user's is called so.
-_NEXT, _STRETCH, _PLACE, _ROW = "next:", "stretch:", "place:", "row:"
+_NEXT, _STRETCH = "next:", "stretch:"
 #: Of a pattern of more parts, so many are counted one by one.
 _MOST_STEPS = 12
 
@@ -220,15 +221,15 @@ def row_stretches(rows: GivenRows) -> pl.DataFrame:
         all_rows=True,
         empty_matches=EmptyMatches.OMIT,
     )
-    placed, places = _placed(rows)
+    placed, places = numbered(rows)
     keys = [column_named(name) for name in rows.keys]
-    found = placed.run(replace(query, rows=every)).select(*keys, MATCH, VARIABLE, _PLACE)
+    found = placed.run(replace(query, rows=every)).select(*keys, MATCH, VARIABLE, PLACE)
     following = pl.col("ts").shift(-1)
     following = following.over(keys) if keys else following
-    places = places.with_columns(following.alias(_NEXT)).select(_PLACE, "ts", _NEXT)
-    found = found.join(places, on=_PLACE, how="left")
+    places = places.with_columns(following.alias(_NEXT)).select(PLACE, "ts", _NEXT)
+    found = found.join(places, on=PLACE, how="left")
     of_match = [*rows.keys, MATCH]
-    found = found.sort(*map(column_named, of_match), _PLACE, maintain_order=True)
+    found = found.sort(*map(column_named, of_match), PLACE, maintain_order=True)
     before = pl.struct([*map(column_named, of_match), pl.col(VARIABLE)])
     begins = before.ne_missing(before.shift(1)).fill_null(True)
     ended = pl.lit(None, pl.Int64)
@@ -246,24 +247,6 @@ def row_stretches(rows: GivenRows) -> pl.DataFrame:
         )
         .drop(_STRETCH)
     )
-
-
-def _placed(rows: GivenRows) -> tuple[GivenRows, pl.DataFrame]:
-    """The rows with the number of their instant; and a table of these: the keys, number, ``ts``."""
-    ((key, frame),) = rows.inputs.items()
-    source, by = rows.query.streams[0], [*rows.keys, rows.time.name]
-    if source.row_order:
-        frame = frame.with_row_index(_ROW)
-        by.append(_ROW)
-    elif source.sequence is not None:
-        by.append(source.sequence)
-    ordered = frame.select(map(column_named, by)).unique(maintain_order=True)
-    ordered = ordered.sort([column_named(name) for name in by[len(rows.keys) :]])
-    ordered = ordered.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(_PLACE))
-    placed = frame.join(ordered, on=by, how="left", nulls_equal=True, maintain_order="left")
-    time = column_named(rows.time.name).to_physical().cast(pl.Int64)
-    places = ordered.select(*map(column_named, rows.keys), _PLACE, time.alias("ts"))
-    return rows.with_inputs({key: placed}), places
 
 
 def known_times(rows: GivenRows) -> pl.DataFrame:

@@ -25,6 +25,7 @@ from piestream.diagnosis.row_parts import (
     beginnings,
     parts_of,
 )
+from piestream.diagnosis.row_places import PLACE
 from piestream.diagnosis.row_target import RowTarget
 from piestream.language.row_pattern_text import row_pattern_text
 from piestream.language.row_patterns import Anchor, Concatenation, PatternNode, SkipMode
@@ -49,7 +50,7 @@ class Reached:
     """The beginning of a match that was there: its rows and their variables, and what came then.
 
     ``parts`` is what of the pattern is complete; ``stopped_at`` the time of the first row that does not fit,
-    None where there is none.
+    None where there is none. Where several rows have one time, each is shown by its `Instant`.
     """
 
     path: tuple[tuple[Any, str], ...]
@@ -108,34 +109,36 @@ def path_text(path: Sequence[tuple[Any, str]]) -> str:
 def reached(target: RowTarget) -> Reached | None:
     """The beginning of a match that came farthest in the pattern, of these the longest."""
     parts = parts_of(target.pattern)
-    places = [t for t in target.times if target.first <= t <= target.last]
-    if not places:
+    if not target.expected:
         return Reached((), "", None, (), "there is no row in that time")
     for done in range(len(parts) - 1, -1, -1):
         grown = Concatenation((*parts[:done], beginnings(Concatenation(parts[done:]))))
         found = target.begun(target.longest(grown))
         if len(found):
-            length = pl.col(LAST) - pl.col(FIRST)
-            start = found.sort(length, descending=True, maintain_order=True)[FIRST][0]
+            taken = [
+                target.ticks(last) - target.ticks(first)
+                for first, last in found.select(FIRST, LAST).rows()
+            ]
+            longest = max(range(len(taken)), key=lambda n: taken[n])
+            start = found[FIRST][longest]
             return _stopped(
                 target, grown, row_pattern_text(Concatenation(parts[:done])), int(start)
             )
-    return _stopped(target, beginnings(target.pattern.pattern), "", places[0])
+    return _stopped(target, beginnings(target.pattern.pattern), "", target.expected[0])
 
 
 def _stopped(target: RowTarget, grown: PatternNode, complete: str, start: int) -> Reached:
     """What the row behind the beginning of a match at one row would have had to be."""
-    times = target.times
+    places = target.places
     every = target.rows_from(target.longest(grown), start)
-    time = target.rows.time.name
-    path = [(target.time(t), v) for t, v in every.select(time, VARIABLE).rows()]
-    place = bisect_left(times, start) + len(path)
-    if place == len(times):
+    path = [(target.at(place), v) for place, v in every.select(PLACE, VARIABLE).rows()]
+    behind = bisect_left(places, start) + len(path)
+    if behind == len(places):
         return Reached(tuple(path), complete, None, (), "there is no row behind")
-    at = times[place]
+    at = places[behind]
     failed = tuple(_failures(target, grown, start, at))
     reason = "" if failed else _other_reason(target, start, at)
-    return Reached(tuple(path), complete, target.time(at), failed, reason)
+    return Reached(tuple(path), complete, target.at(at), failed, reason)
 
 
 def _failures(target: RowTarget, grown: PatternNode, start: int, at: int) -> Iterator[Failed]:
@@ -149,7 +152,7 @@ def _failures(target: RowTarget, grown: PatternNode, start: int, at: int) -> Ite
         held = {variable: f'({plain[variable]}) OR "here:" = 1'}
         items = items_of(query, variable)
         found = target.rows_from(with_items(query, items), start, held, [at])
-        here = pl.col(target.rows.time.name) == at
+        here = pl.col(PLACE) == at
         row = found.filter(here & (pl.col(VARIABLE) == variable)).head(1)
         if len(row):
             values = shown_values(items, items, row.row(0, named=True))
@@ -160,13 +163,12 @@ def _other_reason(target: RowTarget, start: int, at: int) -> str:
     """Why no row could go on with the match, whatever its conditions are."""
     pattern = target.pattern
     within = target.rows.binding.compiled.ticks.within
-    if pattern.within is not None and at - start > within:
-        took = cell_text(target.length(at - start))
-        return (
-            f"{cell_text(target.time(at))} is {took} behind the first row (WITHIN {pattern.within})"
-        )
+    took = target.ticks(at) - target.ticks(start)
+    if pattern.within is not None and took > within:
+        length = cell_text(target.length(took))
+        return f"{target.shown(at)} is {length} behind the first row (WITHIN {pattern.within})"
     if any(isinstance(part, Anchor) and not part.at_start for part in parts_of(pattern)):
-        return f"{cell_text(target.time(at))} is behind what should be the last row of the partition ($)"
+        return f"{target.shown(at)} is behind what should be the last row of the partition ($)"
     if any(isinstance(part, Anchor) for part in parts_of(pattern)):
         return "a match begins at the first row of the partition only (^)"
     return ""
@@ -184,22 +186,18 @@ def skipped(target: RowTarget) -> Skipped | None:
     pattern = target.pattern
     if pattern.skip.mode is SkipMode.TO_NEXT_ROW:
         return None
-    every = (
-        RowTarget(target.rows, target.times[0], target.times[-1], {}) if target.times else target
-    )
-    query = target.rows.query
-    found = every.matches(query)
+    if not target.expected:
+        return None
+    found = target.everywhere.matches(target.rows.query)
     before = found.filter(pl.col(FIRST) < target.first).tail(1)
-    places = [t for t in target.times if target.first <= t <= target.last]
-    if before.is_empty() or not places:
+    if before.is_empty():
         return None
     number, first, last = before.select(MATCH, FIRST, LAST).row(0)
     onward = goes_on(target, number, first, last)
-    if onward is not None and onward <= places[-1]:
+    if onward is not None and onward <= target.expected[-1]:
         return None
-    time = target.time
-    until = None if onward is None else time(onward)
-    return Skipped(time(first), time(last), until, skip_clause(target))
+    until = None if onward is None else target.at(onward)
+    return Skipped(target.at(first), target.at(last), until, skip_clause(target))
 
 
 def goes_on(target: RowTarget, number: int, first: int, last: int) -> int | None:
@@ -207,10 +205,9 @@ def goes_on(target: RowTarget, number: int, first: int, last: int) -> int | None
     skip = target.pattern.skip
     if skip.variable is None:
         last = first if skip.mode is SkipMode.TO_NEXT_ROW else last
-        place = bisect_left(target.times, last) + 1
-        return target.times[place] if place < len(target.times) else None
+        return target.following(last)
     every = target.every_row(target.rows.query).filter(pl.col(MATCH) == number)
     mine = every.filter(pl.col(VARIABLE).is_in(target.pattern.members(skip.variable)))
-    times = mine[target.rows.time.name]
-    found: Any = times.min() if skip.mode is SkipMode.TO_FIRST else times.max()
+    places = mine[PLACE]
+    found: Any = places.min() if skip.mode is SkipMode.TO_FIRST else places.max()
     return int(found)

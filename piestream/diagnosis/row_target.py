@@ -6,14 +6,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.diagnosis.parts import partitioned_by
 from piestream.diagnosis.row_conditions import conditions_and
 from piestream.diagnosis.row_parts import (
     FIRST,
-    LAST,
     MATCH,
     VARIABLE,
     measures,
@@ -22,12 +23,12 @@ from piestream.diagnosis.row_parts import (
     rewritten,
     with_all_rows,
 )
-from piestream.diagnosis.rows import GivenRows, in_partition
+from piestream.diagnosis.row_places import PLACE, Places, numbered
+from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.target import Target
 from piestream.expressions.columns import column_named
 from piestream.expressions.diagnostics import QueryError
 from piestream.language.model import Query
-from piestream.language.printer import name as written
 from piestream.language.row_patterns import (
     EmptyMatches,
     MatchMode,
@@ -36,32 +37,40 @@ from piestream.language.row_patterns import (
     Skip,
     SkipMode,
 )
+from piestream.show.table import cell_text
 
-__all__ = ["RowTarget", "in_ticks", "partition_times"]
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["RowTarget"]
 
 #: Of more places where a match is expected, only matches that do not overlap are looked at.
 _MOST_PLACES = 1_000
 
 
-def in_ticks(name: str) -> pl.Expr:
-    """A column of times as ticks."""
-    return column_named(name).to_physical().cast(pl.Int64).alias(name)
-
-
-def partition_times(rows: GivenRows) -> list[int]:
-    """The times of the rows of one partition, in ticks, in order."""
-    (frame,) = rows.inputs.values()
-    if rows.partition:
-        frame = frame.filter(in_partition(frame.schema, rows.partition))
-    times = frame.select(in_ticks(rows.time.name)).to_series().drop_nulls()
-    return times.unique().sort().to_list()
-
-
 class RowTarget(Target):
-    """Where a match is expected: its first row lies between ``first`` and ``last``.
+    """Where a match is expected: its first row lies between ``first`` and ``last``, which are places.
 
-    For each variable in ``near`` it has a row in that time.
+    For each variable in ``near`` it has a row between two places. The rows are `numbered`.
     """
+
+    @classmethod
+    def between(
+        cls, rows: GivenRows, first: int, last: int, near: Mapping[str, tuple[int, int]]
+    ) -> Self:
+        """The same of times in ticks."""
+        rows, _ = numbered(rows)
+        places = Places.of(rows)
+
+        def span(start: int, end: int) -> tuple[int, int]:
+            """The first place that is not before a time, and the last one that is not behind another."""
+            inside = places.numbers[
+                bisect_left(places.times, start) : bisect_right(places.times, end)
+            ]
+            return (inside[0], inside[-1]) if inside else (INT64_MAX, INT64_MIN)
+
+        found = {name: span(*ends) for name, ends in near.items()}
+        return cls(rows, *span(first, last), found)
 
     @property
     def pattern(self) -> RowPattern:
@@ -70,17 +79,60 @@ class RowTarget(Target):
         return self.rows.query.rows
 
     @cached_property
-    def times(self) -> list[int]:
-        """The times of the partition's rows, in ticks, in order."""
-        return partition_times(self.rows)
+    def _rows(self) -> Places:
+        return Places.of(self.rows)
+
+    @property
+    def places(self) -> list[int]:
+        """The places of the partition's rows, in order."""
+        return self._rows.numbers
+
+    @property
+    def expected(self) -> list[int]:
+        """Those at which a match may begin."""
+        return self.places[
+            bisect_left(self.places, self.first) : bisect_right(self.places, self.last)
+        ]
+
+    def at(self, place: int) -> Any:
+        """What shows a row: its time, or its `Instant`."""
+        return self._rows.shown[bisect_left(self.places, place)]
+
+    def shown(self, place: int) -> str:
+        """The same in words."""
+        return cell_text(self.at(place))
+
+    def ticks(self, place: int) -> int:
+        """The time of a row."""
+        return self._rows.times[bisect_left(self.places, place)]
+
+    @property
+    def duration(self) -> int:
+        """The time from the first row to the last one."""
+        return self._rows.times[-1] - self._rows.times[0] if self.places else 0
+
+    def upto(self, time: int) -> int:
+        """How many rows there are up to a time."""
+        return bisect_right(self._rows.times, time)
+
+    def following(self, place: int) -> int | None:
+        """The place behind another one, if there is a row."""
+        behind = bisect_right(self.places, place)
+        return self.places[behind] if behind < len(self.places) else None
+
+    @property
+    def everywhere(self) -> Self:
+        """The same rows, with a match expected at each."""
+        ends = (self.places[0], self.places[-1]) if self.places else (INT64_MAX, INT64_MIN)
+        return type(self)(self.rows, *ends, {})
 
     def matches(self, query: Query, rows: GivenRows | None = None) -> pl.DataFrame:
-        """The matches with rows of a query where one is expected: the times of first and last row."""
+        """The matches with rows of a query where one is expected: the places of first and last row."""
         rows = rows or self.rows
         assert query.rows is not None
-        plain = replace(query.rows, measures=of_match(rows.time.name), all_rows=False)
+        plain = replace(query.rows, measures=of_match(PLACE), all_rows=False)
         found = rows.run(replace(query, rows=plain))
-        found = found.with_columns(in_ticks(FIRST), in_ticks(LAST)).drop_nulls(FIRST)
+        found = found.drop_nulls(FIRST)
         found = found.filter(pl.col(FIRST).is_between(self.first, self.last))
         if not self.near or found.is_empty():
             return found
@@ -91,9 +143,9 @@ class RowTarget(Target):
         assert query.rows is not None
         every = self.every_row(query, rows)
         of = [*query.partition_by, MATCH]
-        time = pl.col(rows.time.name)
+        place = pl.col(PLACE)
         for name, (start, end) in self.near.items():
-            mine = pl.col(VARIABLE).is_in(query.rows.members(name)) & time.is_between(start, end)
+            mine = pl.col(VARIABLE).is_in(query.rows.members(name)) & place.is_between(start, end)
             keys = every.filter(mine).select(map(column_named, of)).unique()
             found = found.join(keys, on=of, how="semi", nulls_equal=True, maintain_order="left")
         return found
@@ -106,9 +158,8 @@ class RowTarget(Target):
         rows = rows or self.rows
         pattern = query.rows
         assert pattern is not None
-        time = written(rows.time.name)
         told = measures(
-            f'MATCH_NUMBER() AS "{MATCH}", CLASSIFIER() AS "{VARIABLE}", FIRST({time}) AS "{FIRST}"'
+            f'MATCH_NUMBER() AS "{MATCH}", CLASSIFIER() AS "{VARIABLE}", FIRST("{PLACE}") AS "{FIRST}"'
         )
         own = tuple(m for m in pattern.measures if m.alias not in (MATCH, VARIABLE, FIRST))
         shown = replace(
@@ -118,8 +169,7 @@ class RowTarget(Target):
             all_rows=True,
             empty_matches=EmptyMatches.OMIT,
         )
-        found = rows.run(replace(query, rows=shown))
-        return found.with_columns(in_ticks(FIRST), in_ticks(rows.time.name))
+        return rows.run(replace(query, rows=shown))
 
     def placed(self, query: Query) -> tuple[Query, GivenRows]:
         """A query whose matches begin where one is expected, whatever there is before; and its rows.
@@ -127,9 +177,10 @@ class RowTarget(Target):
         Of very many places some are left out that lie in a match that begins before.
         """
         assert query.rows is not None
-        n_places = bisect_right(self.times, self.last) - bisect_left(self.times, self.first)
+        n_places = len(self.expected)
         is_one = n_places == 1 or n_places > _MOST_PLACES
-        rows = self.marked(self.first, (), self._until(query, self.last))
+        until = self._until(query, self.expected[-1]) if n_places else None
+        rows = self.marked(self.first, (), until)
         return self._from_marks(query, is_one, {}), rows
 
     def begun(self, query: Query, tried: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -151,7 +202,7 @@ class RowTarget(Target):
     ) -> pl.DataFrame:  # fmt: skip
         """All rows of the match of a query that begins at one row, whatever matches there are before.
 
-        The rows at the times ``here`` have a mark that ``conditions`` may read.
+        The rows at the places ``here`` have a mark that ``conditions`` may read.
         """
         only = self._from_marks(query, True, conditions or {})
         found = self.every_row(only, self.marked(start, here, self._until(query, start)))
@@ -166,7 +217,7 @@ class RowTarget(Target):
         return rewritten(plain, {**conditions_and(query, "from"), **conditions})
 
     def _until(self, query: Query, last: int) -> int | None:
-        """The last row that matters to matches that begin up to a time; None if all rows may."""
+        """The last row that matters to matches that begin up to another one; None if all rows may."""
         pattern = query.rows
         assert pattern is not None
         if pattern.within is None:
@@ -175,8 +226,8 @@ class RowTarget(Target):
         read = [item for condition in pattern.conditions for _, item in condition.all_items]
         read += [item for measure in pattern.measures for _, item in measure.items]
         ahead = max([0, *(item.shift for item in read)])
-        place = bisect_right(self.times, last + within) + ahead
-        return self.times[place] if place < len(self.times) else None
+        behind = self.upto(self.ticks(last) + within) + ahead
+        return self.places[behind] if behind < len(self.places) else None
 
     def longest(self, pattern: PatternNode) -> Query:
         """The longest matches of another pattern that begin at each row, within WITHIN."""
@@ -191,12 +242,11 @@ class RowTarget(Target):
             return False
 
     def marked(self, since: int, here: Sequence[int], until: int | None) -> GivenRows:
-        """The rows up to a time, with marks of those from one on, and of those at some times."""
-        rows = self.rows
-        time = column_named(rows.time.name).to_physical().cast(pl.Int64)
-        marks = {"from:": time >= since, "here:": time.is_in(list(here))}
+        """The rows up to a place, with marks of those from one on, and of those at some places."""
+        rows, place = self.rows, pl.col(PLACE)
+        marks = {"from:": place >= since, "here:": place.is_in(list(here))}
         columns = [mark.cast(pl.Int64).fill_null(0).alias(name) for name, mark in marks.items()]
-        kept = pl.lit(True) if until is None else (time <= until)
+        kept = pl.lit(True) if until is None else (place <= until)
         return rows.with_inputs(
             {key: frame.filter(kept).with_columns(columns) for key, frame in rows.inputs.items()}
         )

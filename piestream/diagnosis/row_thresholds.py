@@ -17,7 +17,8 @@ import polars as pl
 from piestream.diagnosis.changes import Proposal
 from piestream.diagnosis.row_conditions import condition_tree, short
 from piestream.diagnosis.row_parts import FIRST, VARIABLE, beginnings, other_pattern, rewritten
-from piestream.diagnosis.row_target import RowTarget, in_ticks
+from piestream.diagnosis.row_places import PLACE
+from piestream.diagnosis.row_target import RowTarget
 from piestream.diagnosis.target import Target
 from piestream.diagnosis.thresholds import LOOSER, STRICTER, is_number, replaced_node
 from piestream.expressions.canonical import canonical_text
@@ -35,7 +36,6 @@ from piestream.expressions.syntax import (
     children,
 )
 from piestream.language.model import Query
-from piestream.language.printer import name as written
 from piestream.language.row_patterns import Variable
 from piestream.show.table import cell_text
 
@@ -153,7 +153,7 @@ class _Place:
         return self._text(replaced_node(self.tree, self.constant.node, new))
 
     def wanted(self) -> pl.DataFrame | None:
-        """The numbers that rows would need, with the times of the rows; None if that cannot be asked."""
+        """The numbers that rows would need, with the places of the rows; None if that cannot be asked."""
         try:
             found = self._of_ways() if self.of_match else self._of_rows()
         except QueryError:
@@ -169,15 +169,15 @@ class _Place:
     def _of_rows(self) -> pl.DataFrame:
         """Of a condition that reads its row, and rows before, alone: all rows from the place on."""
         alone = other_pattern(self.target.rows.query, Variable(self.variable))
-        time = written(self.target.rows.time.name)
-        shown = [(self._text(self.constant.wanted), _WANTED), (f"FIRST({time})", FIRST)]
+        shown = [(self._text(self.constant.wanted), _WANTED), (f'FIRST("{PLACE}")', FIRST)]
         query = rewritten(alone, {self.variable: "TRUE"}, shown)
-        found = self.target.rows.run(query).with_columns(in_ticks(FIRST))
-        found = found.filter(pl.col(FIRST) >= self.target.first)
-        if self.target.pattern.within is not None:
-            room = self.target.rows.binding.compiled.ticks.within
-            found = found.filter(pl.col(FIRST) - room <= self.target.last)
-        return found.select(_WANTED, pl.col(FIRST).alias("time"))
+        target = self.target
+        found = target.rows.run(query).filter(pl.col(FIRST) >= target.first)
+        if target.pattern.within is not None and target.expected:
+            room = target.rows.binding.compiled.ticks.within
+            last = target.upto(target.ticks(target.expected[-1]) + room) - 1
+            found = found.filter(pl.col(FIRST) <= target.places[last])
+        return found.select(_WANTED, pl.col(FIRST).alias(PLACE))
 
     def _of_ways(self) -> pl.DataFrame:
         """Of one that reads the match so far: the rows of ways that would go on without the comparison."""
@@ -195,9 +195,7 @@ class _Place:
             )
             here = pl.col(FIRST).is_between(target.first, target.last)
             tables.append(
-                found.filter(here & (pl.col(VARIABLE) == self.variable)).select(
-                    _WANTED, pl.col(target.rows.time.name).alias("time")
-                )
+                found.filter(here & (pl.col(VARIABLE) == self.variable)).select(_WANTED, PLACE)
             )
         return pl.concat(tables).unique(maintain_order=True)
 
@@ -252,7 +250,7 @@ class _Place:
         comparison = self._text(self.constant.comparison)
         new = replaced_node(self.constant.comparison, self.constant.literal, Literal(value))
         shown = self._text(replace(new, operator=operator))
-        at = cell_text(self.target.time(of["time"]))
+        at = self.target.shown(of[PLACE])
         is_there = f"{self._text(self.constant.wanted)} is {cell_text(of[_WANTED])} at {at}"
         return short(f"{self.variable}: {is_there} (needs {comparison}); with {shown} it matches")
 

@@ -31,8 +31,9 @@ from piestream.diagnosis.row_parts import (
     rewritten,
 )
 from piestream.diagnosis.row_patterns import row_stretches
+from piestream.diagnosis.row_places import PLACE, Instant, numbered
 from piestream.diagnosis.row_reached import goes_on, path_text, skip_clause
-from piestream.diagnosis.row_target import RowTarget, in_ticks
+from piestream.diagnosis.row_target import RowTarget
 from piestream.diagnosis.rows import GivenRows, in_partition
 from piestream.language.model import Query
 from piestream.language.row_pattern_text import row_pattern_text
@@ -45,7 +46,6 @@ from piestream.language.row_patterns import (
     SkipMode,
 )
 from piestream.language.row_printer import row_condition_text
-from piestream.show.table import cell_text
 
 __all__ = ["RowHistory", "RowOfMatch"]
 
@@ -55,17 +55,22 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class RowOfMatch:
-    """A row of a match: its time, the variable that it is, the condition, and what that reads there."""
+    """A row of a match: its time, the variable that it is, the condition, and what that reads there.
+
+    Where several rows have one time, ``sequence`` is what tells it apart: its value of that column, or
+    with ROW its number among those of its time, from 1 on.
+    """
 
     time: Any
     variable: str
     condition: str
     values: str
+    sequence: Any = None
 
 
 @dataclass(frozen=True)
 class RowHistory:
-    """A match of a row pattern in the rows of its partition; times are in ticks."""
+    """A match of a row pattern in the rows of its partition; ``first`` and ``last`` are places."""
 
     target: RowTarget
     number: int
@@ -75,6 +80,7 @@ class RowHistory:
     @classmethod
     def of(cls, rows: GivenRows, row: Mapping[str, Any]) -> RowHistory:
         """The history of the match that a row of the result is about."""
+        rows, _ = numbered(rows)
         found = _found(rows, row)
         target = RowTarget(rows, found[FIRST], found[FIRST], {})
         return cls(target, found[MATCH], found[FIRST], found[LAST])
@@ -82,9 +88,6 @@ class RowHistory:
     @property
     def _query(self) -> Query:
         return self.target.rows.query
-
-    def _shown(self, ticks: int) -> str:
-        return cell_text(self.target.time(ticks))
 
     # -- its rows ---------------------------------------------------------------------------------
 
@@ -96,12 +99,14 @@ class RowHistory:
         items = list(dict.fromkeys(text for texts in read.values() for text in texts))
         every = self.target.every_row(with_items(query, items))
         for row in every.filter(pl.col(MATCH) == self.number).iter_rows(named=True):
-            variable = row[VARIABLE]
+            variable, at = row[VARIABLE], self.target.at(row[PLACE])
+            is_instant = isinstance(at, Instant)
             yield RowOfMatch(
-                self.target.time(row[self.target.rows.time.name]),
+                at.time if is_instant else at,
                 variable,
                 shown_condition(query, variable),
                 shown_values(items, read[variable], row),
+                at.value if is_instant else None,
             )
 
     def intervals(self) -> Iterator[MatchInterval]:
@@ -135,22 +140,21 @@ class RowHistory:
             at = goes_on(self.target, number, first, last)
             if at is not None:
                 yield (
-                    f"behind the match from {self._shown(first)} to {self._shown(last)} the search "
-                    f"went on at {self._shown(at)} ({skip_clause(self.target)})"
+                    f"behind the match from {self.target.shown(first)} to {self.target.shown(last)} the search "
+                    f"went on at {self.target.shown(at)} ({skip_clause(self.target)})"
                 )
 
     @cached_property
     def _matches(self) -> pl.DataFrame:
         """All matches with rows of the partition."""
-        times = self.target.times
-        return RowTarget(self.target.rows, times[0], times[-1], {}).matches(self._query)
+        return self.target.everywhere.matches(self._query)
 
     def _path(self, pattern: PatternNode) -> list[tuple[Any, str]]:
         """The rows of the match of another pattern that begins where this one does."""
         other = other_pattern(self._query, pattern, within=self.target.pattern.within)
         found = self.target.rows_from(other, self.first)
-        rows = found.select(self.target.rows.time.name, VARIABLE).rows()
-        return [(self.target.time(time), variable) for time, variable in rows]
+        rows = found.select(PLACE, VARIABLE).rows()
+        return [(self.target.at(place), variable) for place, variable in rows]
 
     def _preferred(self) -> Iterator[str]:
         """The quantifiers and alternatives without which it would be another match."""
@@ -174,15 +178,15 @@ class RowHistory:
         """Matches that begin in it, and are not given."""
         target = self.target
         onward = goes_on(target, self.number, self.first, self.last)
-        until = target.times[-1] + 1 if onward is None else onward
-        inside = [time for time in target.times if self.first < time < until]
+        until = target.places[-1] + 1 if onward is None else onward
+        inside = [place for place in target.places if self.first < place < until]
         if not inside:
             return
         every = replace(target.pattern, skip=Skip(SkipMode.TO_NEXT_ROW))
         within = RowTarget(target.rows, inside[0], inside[-1], {})
         starts = within.matches(replace(self._query, rows=every))[FIRST].to_list()
         if starts:
-            named = ", ".join(map(self._shown, starts[:_MOST_NAMED]))
+            named = ", ".join(map(self.target.shown, starts[:_MOST_NAMED]))
             more = f" and {len(starts) - _MOST_NAMED} more" * (len(starts) > _MOST_NAMED)
             yield f"left out, because they begin in it: those at {named}{more} ({skip_clause(target)})"
 
@@ -190,34 +194,35 @@ class RowHistory:
 
     @cached_property
     def _decided(self) -> int | None:
-        """The number of the row with which it is given; None if only the end of the rows decides."""
-        times = self.target.times
-        low = first = bisect_left(times, self.last)
-        high = len(times)
+        """The row with which it is given; None if only the end of the rows decides."""
+        places = self.target.places
+        low = first = bisect_left(places, self.last)
+        high = len(places)
         step = 1
         while first + step < high:  # most are decided soon
-            if self._given(self._query, self._upto(times[first + step - 1])) is not None:
+            if self._given(self._query, self._upto(places[first + step - 1])) is not None:
                 high = first + step - 1
                 break
             low, step = first + step, 2 * step
         while low < high:
             middle = (low + high) // 2
-            if self._given(self._query, self._upto(times[middle])) is not None:
+            if self._given(self._query, self._upto(places[middle])) is not None:
                 high = middle
             else:
                 low = middle + 1
-        return low if low < len(times) else None
+        return places[low] if low < len(places) else None
 
     @property
     def reported_at(self) -> Any:
         """The time of the row with which it is given, at the latest the last."""
         at = self._decided
-        return self.target.time(self.target.times[-1 if at is None else at])
+        place = self.target.places[-1] if at is None else at
+        return self.target.time(self.target.ticks(place))
 
     def waited_for(self) -> Iterator[str]:
         """What made it certain: its last row, or a row behind that does not go on with it."""
-        times, at = self.target.times, self._decided
-        if at is not None and times[at] == self.last:
+        at = self._decided
+        if at is not None and at == self.last:
             yield "its last row: whatever comes next, it is the match"
             return
         open_ways = list(self._open_ways(at))
@@ -229,34 +234,36 @@ class RowHistory:
             return
         yield from open_ways
         if not open_ways:
-            yield self._other_reason(times[at])
+            yield self._other_reason(at)
 
     def _other_reason(self, at: int) -> str:
         pattern = self.target.pattern
         within = self.target.rows.binding.compiled.ticks.within
-        if pattern.within is not None and at - self.first >= within:
-            return f"the row at {self._shown(at)}: WITHIN {pattern.within} is over"
+        taken = self.target.ticks(at) - self.target.ticks(self.first)
+        # where several rows have one time, another one may still come at the last that WITHIN allows
+        if pattern.within is not None and taken >= within + self._query.is_sequenced:
+            return f"the row at {self.target.shown(at)}: WITHIN {pattern.within} is over"
         conditions = [items for condition in pattern.conditions for items in condition.all_items]
         measures = [items for measure in pattern.measures for items in measure.items]
         if any(item.shift > 0 for _, item in (*conditions, *measures)):
-            return f"the row at {self._shown(at)}: NEXT reads rows behind"
-        return f"the row at {self._shown(at)}: with it the matches before are certain, which come first"
+            return f"the row at {self.target.shown(at)}: NEXT reads rows behind"
+        return f"the row at {self.target.shown(at)}: with it the matches before are certain, which come first"
 
     def _open_ways(self, at: int | None) -> Iterator[str]:
         """The variables of which the row that decided would have gone on with another match."""
         query = self._query
         assert query.rows is not None
-        times = self.target.times
-        behind = times[-1] + 1 if at is None else times[at]
+        behind = self.target.places[-1] + 1 if at is None else at
         rows = self._upto(behind)
         if at is None:
-            fake = pl.DataFrame({self.target.rows.time.name: [self.target.time(behind)]})
+            last = self.target.ticks(self.target.places[-1])
+            time = self.target.time(last + (not query.is_sequenced))
+            fake = pl.DataFrame({self.target.rows.time.name: [time], PLACE: [behind]})
             keys = {name: rows[name][0] for name in self.target.rows.keys}
             fake = fake.with_columns(pl.lit(v).alias(name) for name, v in keys.items())
             types = {name: rows.schema[name] for name in fake.columns}
             rows = pl.concat([rows, fake.cast(types)], how="diagonal")  # type: ignore[arg-type]
-        time = column_ticks(self.target.rows)
-        rows = rows.with_columns((time == behind).cast(pl.Int64).alias("here:"))
+        rows = rows.with_columns((pl.col(PLACE) == behind).cast(pl.Int64).alias("here:"))
         for variable in query.rows.variables:
             if at is None and query.symbol(variable).predicate.is_never_true:
                 continue
@@ -267,7 +274,7 @@ class RowHistory:
                 yield variable
             else:
                 condition, values = shown_condition(query, variable), self._values(variable, behind)
-                yield f"{self._shown(behind)}, which is not {variable} ({condition}){values}"
+                yield f"{self.target.shown(behind)}, which is not {variable} ({condition}){values}"
 
     def _only_way(self, variable: str, is_end: bool) -> dict[str, str]:
         """The conditions with which the row behind is of a variable, at the end of no other one.
@@ -296,44 +303,39 @@ class RowHistory:
         held = {variable: f'({marked}) OR "here:" = 1'}
         items = items_of(query, variable)
         found = self.target.rows_from(with_items(query, items), self.first, held, [at])
-        here = (pl.col(self.target.rows.time.name) == at) & (pl.col(VARIABLE) == variable)
+        here = (pl.col(PLACE) == at) & (pl.col(VARIABLE) == variable)
         row = found.filter(here).head(1)
         values = shown_values(items, items, row.row(0, named=True)) if len(row) else ""
         return f": {values}" if values else ""
 
-    def _upto(self, time: int) -> pl.DataFrame:
-        """The rows of the partition up to a time."""
+    def _upto(self, place: int) -> pl.DataFrame:
+        """The rows of the partition up to a place, in order."""
         rows = self.target.rows
         (frame,) = rows.inputs.values()
         if rows.partition:
             frame = frame.filter(in_partition(frame.schema, rows.partition))
-        return frame.filter(column_ticks(rows) <= time)
+        return frame.filter(pl.col(PLACE) <= place).sort(PLACE, maintain_order=True)
 
     def _given(self, query: Query, frame: pl.DataFrame) -> tuple[int, int] | None:
         """The first and the last row of the match of this number, if a session has given it by then."""
-        rows = self.target.rows
         assert query.rows is not None
         own = tuple(m for m in query.rows.measures if m.alias not in (MATCH, FIRST, LAST))
-        asked = (*of_match(rows.time.name), *own)
-        session = replace(query, rows=replace(query.rows, measures=asked, all_rows=False)).open(
-            ties=rows.options.ties
-        )
-        found = session.push(frame).filter(pl.col(MATCH) == self.number)
-        found = found.select(in_ticks(FIRST), in_ticks(LAST))
+        asked = replace(query.rows, measures=(*of_match(PLACE), *own), all_rows=False)
+        query = replace(query, rows=asked)
+        if query.is_sequenced:  # what orders rows, orders their places
+            stream = replace(query.streams[0], sequence=PLACE, row_order=False)
+            query = replace(query, streams=(stream,))
+        session = query.open(ties=self.target.rows.options.ties)
+        found = session.push(frame).filter(pl.col(MATCH) == self.number).select(FIRST, LAST)
         return found.row(0) if len(found) else None
 
 
-def column_ticks(rows: GivenRows) -> pl.Expr:
-    """The time of each row in ticks."""
-    return in_ticks(rows.time.name)
-
-
 def _found(rows: GivenRows, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The number of a match, and the times of its first and last row, in ticks."""
+    """The number of a match, and the places of its first and last row."""
     query = rows.query
     assert query.rows is not None
     own = tuple(m for m in query.rows.measures)
-    asked = replace(query.rows, measures=(*own, *of_match(rows.time.name)))
+    asked = replace(query.rows, measures=(*own, *of_match(PLACE)))
     result = rows.run(replace(query, rows=asked))
     same = numbers_of(result, row)
     numbers = result[same][MATCH].unique().drop_nulls().to_list()
@@ -344,9 +346,9 @@ def _found(rows: GivenRows, row: Mapping[str, Any]) -> dict[str, Any]:
             f"{len(numbers)} matches have these values: give the whole row, and let MEASURES have "
             "MATCH_NUMBER() AS match, which tells them apart"
         )
-    plain_rows = replace(query.rows, measures=of_match(rows.time.name), all_rows=False)
+    plain_rows = replace(query.rows, measures=of_match(PLACE), all_rows=False)
     found = rows.run(replace(query, rows=plain_rows)).filter(pl.col(MATCH) == numbers[0])
-    told = found.with_columns(in_ticks(FIRST), in_ticks(LAST)).row(0, named=True)
+    told = found.row(0, named=True)
     if told[FIRST] is None:
         raise ValueError("this match has no rows: nothing can be said of them")
     return told

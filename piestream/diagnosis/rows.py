@@ -19,13 +19,14 @@ from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.read_columns import lazily_read
 from piestream.archives.archive import Archive
 from piestream.archives.partition_rows import rows_of_partition
+from piestream.archives.planning import refuse_row_order
 from piestream.archives.source import directory_archive, source_of
 from piestream.engine.stream import Stream
 from piestream.expressions.columns import column_named, columns_named
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions, FileOptions
 from piestream.language.parts import Symbol
-from piestream.plan.binding import Binding
+from piestream.plan.binding import Binding, input_key
 from piestream.plan.columns import TimeColumn
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ __all__ = [
     "joined_by",
     "latest_rows",
     "read_rows",
-    "refuse_equal_times",
     "rows_of_source",
 ]
 
@@ -52,16 +52,6 @@ __all__ = [
 _FAR = 1 << 61
 #: The column of all times; no column of a user's is called so.
 TIME = "time of a row"
-
-
-def refuse_equal_times(query: Query, what: str) -> None:
-    """Refuse events of one time where they could not be told apart."""
-    if query.is_sequenced:
-        raise query.fault(
-            ("order_by",),
-            f"{what} cannot tell events of one time apart yet",
-            "ask it of rows with one event a time, without what stands behind the time in ORDER BY",
-        )
 
 
 @dataclass(frozen=True)
@@ -371,6 +361,7 @@ def _rows_of_archive(
     query: Query, archive: Archive, options: BoundedOptions, wanted: Wanted
 ) -> Rows:
     """The rows of an archive: all of them, or those of a partition and a span of time and around it."""
+    refuse_row_order(query, {input_key(query.streams[0]): archive.pages})
     keys = {name: wanted.partition.get(name) for name in query.partition_by}
     binding = bound(query, archive.schema)
     if not wanted.is_all and all(name in wanted.partition for name in keys):

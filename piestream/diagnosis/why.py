@@ -14,7 +14,7 @@ from piestream.diagnosis.history import Decision, History, MatchInterval
 from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.partition import of_partition
 from piestream.diagnosis.row_why import RowHistory, RowOfMatch
-from piestream.diagnosis.rows import GivenRows, Wanted, refuse_equal_times
+from piestream.diagnosis.rows import GivenRows, Wanted
 from piestream.language.model import Query
 from piestream.language.options import BoundedOptions
 from piestream.show.html import html_page
@@ -126,7 +126,10 @@ class RowWhy(Why):
     @property
     def tables(self) -> dict[str, pl.DataFrame]:
         """The rows as a frame, by title."""
-        return {"rows": pl.DataFrame(self.rows, infer_schema_length=None)}
+        rows = pl.DataFrame(self.rows, infer_schema_length=None)
+        if not self.query.is_sequenced:
+            return {"rows": rows.drop("sequence")}
+        return {"rows": rows.select("time", "sequence", pl.exclude("time", "sequence"))}
 
     def _sections(self) -> Iterator[tuple[str, pl.DataFrame | None, str]]:
         yield self._match()
@@ -163,7 +166,6 @@ def why(query: Query, match: Any, frame: Any, options: BoundedOptions) -> Why:
 
 
 def _of_row_pattern(rows: GivenRows, row: dict[str, Any]) -> RowWhy:
-    refuse_equal_times(rows.query, "why, of a row pattern,")
     told = RowHistory.of(rows, row)
     found = tuple(told.rows())
     reported_at = told.reported_at

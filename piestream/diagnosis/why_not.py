@@ -18,7 +18,7 @@ from piestream.diagnosis.input_rows import read_given
 from piestream.diagnosis.partition import of_partition, stretch
 from piestream.diagnosis.row_reached import Reached, Skipped, reached, skipped
 from piestream.diagnosis.row_target import RowTarget
-from piestream.diagnosis.rows import GivenRows, Wanted, refuse_equal_times
+from piestream.diagnosis.rows import GivenRows, Wanted
 from piestream.diagnosis.target import Target
 from piestream.expressions.diagnostics import did_you_mean
 from piestream.language.model import Query
@@ -158,7 +158,7 @@ def why_not(
         (INT64_MIN, INT64_MAX) if between is None else _ticks(rows.time, between, "between")
     )
     if query.rows is not None:
-        return _of_row_pattern(RowTarget(rows, first, last, spans), most)
+        return _of_row_pattern(RowTarget.between(rows, first, last, spans), most)
     target = Target(_around(rows, first, last, spans), first, last, spans)
     found = len(target.matches(rows.query))
     misses = () if found else tuple(islice(_near_misses(target, CONDITIONS), most))
@@ -168,7 +168,6 @@ def why_not(
 def _of_row_pattern(target: RowTarget, most: int) -> RowWhyNot:
     """Why a row pattern has no match: how far it came, and what would have to change."""
     query = target.rows.query
-    refuse_equal_times(query, "why_not, of a row pattern,")
     found = len(target.matches(query))
     if found:
         return RowWhyNot(query, found, ())

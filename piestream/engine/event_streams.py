@@ -64,22 +64,29 @@ class _Merging:
     def __init__(self) -> None:
         self.lists: list[tuple[Words, Words]] = []
         self.sequences: list[Words | None] = []
+        self.turns: list[int] = []
         self.behind: list[int] = []
 
     def add(
-        self, groups: Words, times: Words, sequences: Words | None = None, is_behind: bool = False
+        self,
+        groups: Words,
+        times: Words,
+        sequences: Words | None = None,
+        turn: int = 0,
+        is_behind: bool = False,
     ) -> int:
         """The number of one more list, of instants that may lie behind all others of their times."""
         number = len(self.lists)
         self.lists.append((groups, times))
         self.sequences.append(sequences)
+        self.turns.append(turn)
         if is_behind:
             self.behind.append(number)
         return number
 
     def instants(self, n_groups: int) -> Instants:
         """The instants of all."""
-        return merged(n_groups, self.lists, self.sequences, self.behind)
+        return merged(n_groups, self.lists, self.sequences, self.behind, self.turns)
 
 
 class EventStreams:
@@ -99,6 +106,7 @@ class EventStreams:
         self._whole = whole
         self._gaps = _gap_ticks(binding)
         self._counted = counted_streams(binding.query)
+        self._turns = binding.query.turns
         self._queues = {number: DeadlineQueue() for number in self._gaps}
 
     @property
@@ -155,7 +163,7 @@ class EventStreams:
             sequences = None
             if is_sequenced and rows.sequences is not None:
                 sequences = rows.sequences[at]
-            lists.add(rows.groups[at], rows.times[at], sequences)
+            lists.add(rows.groups[at], rows.times[at], sequences, self._turns[number])
         events = {number: self._event_rows(number, rows, mine[number]) for number in self.carried}
         deadlines_at = {
             one.stream: lists.add(*one.deadlines, is_behind=self.binding.query.is_sequenced)

@@ -114,8 +114,8 @@ class Among(IntEnum):
     """Where instants lie among those of one time."""
 
     FIRST = 0
-    IN_SEQUENCE = 1
-    BEHIND = 2
+    IN_SEQUENCE = 1  # and all above: what has the same number is ordered by its sequence
+    BEHIND = (1 << 15) - 1
 
 
 def merged(
@@ -123,22 +123,25 @@ def merged(
     lists: Sequence[tuple[Words, Words]],
     sequences: Sequence[Words | None] = (),
     behind: Collection[int] = (),
+    turns: Sequence[int] = (),
 ) -> Instants:
     """The instants of several lists of groups and times.
 
     ``sequences`` orders those of one time, in the first of the lists; where there is none, they come
-    before all that have one, whatever that is. Those of the lists ``behind`` come after all others.
+    before all that have one, whatever that is. Lists of one of the ``turns`` are compared so, and come before
+    those of a higher one. Those of the lists ``behind`` come after all others.
     """
     edges = np.cumsum([0, *(len(groups) for groups, _ in lists)])
     groups = np.concatenate([np.zeros(0, np.int64), *(groups for groups, _ in lists)])
     times = np.concatenate([np.zeros(0, np.int64), *(times for _, times in lists)])
     is_sequenced = bool(behind) or any(of_list is not None for of_list in sequences)
     if is_sequenced:
-        least, among = np.zeros(len(times), np.int64), np.zeros(len(times), np.int8)
-        for of_list, at in zip(sequences, edges, strict=False):
+        least, among = np.zeros(len(times), np.int64), np.zeros(len(times), np.int16)
+        for number, (of_list, at) in enumerate(zip(sequences, edges, strict=False)):
             if of_list is not None:
+                turn = turns[number] if turns else 0
                 least[at : at + len(of_list)] = of_list
-                among[at : at + len(of_list)] = Among.IN_SEQUENCE
+                among[at : at + len(of_list)] = Among.IN_SEQUENCE + turn
         for number in behind:
             among[edges[number] : edges[number + 1]] = Among.BEHIND
         order = np.lexsort((least, among, times, groups))
@@ -153,7 +156,7 @@ def merged(
     place = np.empty(len(times), np.int64)
     place[order] = np.cumsum(is_first) - 1
     groups, times = groups[is_first], times[is_first]
-    among = among[is_first] if is_sequenced else np.zeros(len(times), np.int8)
+    among = among[is_first] if is_sequenced else np.zeros(len(times), np.int16)
     offsets = np.searchsorted(groups, np.arange(n_groups + 1)).astype(np.int64)
     places = tuple(place[first:end] for first, end in pairwise(edges))
     return Instants(groups, times, offsets, among != Among.FIRST, among == Among.BEHIND, places)

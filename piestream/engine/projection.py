@@ -54,9 +54,10 @@ class Projection:
             return pl.DataFrame(columns)
         try:
             return frame.select(self.columns)
-        except pl.exceptions.InvalidOperationError as error:
+        except pl.exceptions.InvalidOperationError:
+            name = self.binding.time.name
             raise TimeError(
-                f"the time column {self.binding.time.name} holds values beyond 64 bits: {error}"
+                f"the time column {name} holds {frame[name].max()!r}, which is beyond 64 bits with a sign"
             ) from None
 
     @cached_property

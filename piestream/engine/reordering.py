@@ -101,10 +101,15 @@ class ReorderBuffer(Copied):
         self.is_unordered = True
         return self.passed(self.without_late(rows, unordered=True))
 
-    def without_late(self, rows: pl.DataFrame, unordered: bool = False) -> pl.DataFrame:
-        """Drop the late ones of rows that came."""
+    def without_late(
+        self, rows: pl.DataFrame, unordered: bool = False, before: pl.DataFrame | None = None
+    ) -> pl.DataFrame:
+        """Drop the late ones of rows that came.
+
+        ``before`` are rows that are kept elsewhere, with all that the watermark has not passed.
+        """
         if not unordered:
-            return self._on_time(rows, None)
+            return self._on_time(rows, None, before)
         late = rows[TIME] < self.watermark
         if late.any():
             self.dropped += int(late.sum())
@@ -153,7 +158,12 @@ class ReorderBuffer(Copied):
         if again.any():
             raise tie_error(self.projection, rows, int(again.arg_max() or 0))
 
-    def _on_time(self, rows: pl.DataFrame, last_instants: LastInstants | None) -> pl.DataFrame:
+    def _on_time(
+        self,
+        rows: pl.DataFrame,
+        last_instants: LastInstants | None,
+        before_these: pl.DataFrame | None = None,
+    ) -> pl.DataFrame:
         """Without the rows that are older than the watermark was when they came."""
         assert self.lateness is not None
         times = rows[TIME].to_numpy()
@@ -164,8 +174,12 @@ class ReorderBuffer(Copied):
         watermarks = np.where(before < low, INT64_MIN, before - self.lateness)
         late = times < watermarks
         overtaken = late
-        if last_instants is not None and self.projection.sequence_columns and not self._waits:
-            overtaken = late | self._overtaken(rows, times == watermarks, last_instants)
+        if self.projection.sequence_columns and not self._waits:
+            at_watermark = times == watermarks
+            if last_instants is not None and at_watermark.any():
+                before_these = self._came_before(rows, last_instants)
+            if before_these is not None and at_watermark.any():
+                overtaken = late | (at_watermark & self._overtaken(rows, before_these))
         n_late = int(overtaken.sum())
         if n_late and self.on_late == "error":
             row = int(overtaken.argmax())
@@ -177,12 +191,8 @@ class ReorderBuffer(Copied):
             rows = rows.filter(~pl.Series(late))
         return rows
 
-    def _overtaken(
-        self, rows: pl.DataFrame, at_watermark: NDArray[np.bool_], last_instants: LastInstants
-    ) -> NDArray[np.bool_]:
-        """Which of the rows at the watermark come behind a later one of their time and partition."""
-        if not at_watermark.any():
-            return at_watermark
+    def _came_before(self, rows: pl.DataFrame, last_instants: LastInstants) -> pl.DataFrame:
+        """The last event of each partition that has some of these rows, and what waits."""
         columns = [*self.projection.keys, TIME, SEQUENCE]
         keys = rows.select(self.projection.keys).unique(maintain_order=True)
         if not self.projection.keys:
@@ -193,11 +203,16 @@ class ReorderBuffer(Copied):
         before = [keys.hstack(ends).select(columns)]
         if self.rows is not None:
             before.append(self.rows.select(columns))
-        came = pl.concat([*before, rows.select(columns)])
+        return pl.concat(before)
+
+    def _overtaken(self, rows: pl.DataFrame, before: pl.DataFrame) -> NDArray[np.bool_]:
+        """Which rows come behind a later one of their time and partition."""
+        columns = [*self.projection.keys, TIME, SEQUENCE]
+        came = pl.concat([before.select(columns), rows.select(columns)])
         group = [*self.projection.keys, TIME]
         highest = pl.col(SEQUENCE).cum_max().over(group)
         behind = came.select(pl.col(SEQUENCE) < highest).to_series()[-len(rows) :]
-        return np.asarray(at_watermark & behind.to_numpy())
+        return behind.to_numpy()
 
     def _why_late(self, rows: pl.DataFrame, row: int, seen: int, by_time: bool) -> str:
         """The error for a late event, and the latest time that was seen before it."""

@@ -17,11 +17,15 @@ from piestream.engine.columns import nulls
 from piestream.engine.instant_numbers import check_reach
 from piestream.engine.projection import ATTRIBUTE, KEY, SEQUENCE, TIME, Projection
 from piestream.errors import TimeError
+from piestream.expressions.columns import column_named
+from piestream.language.model import Query
 from piestream.plan.binding import Binding, Part
 from piestream.plan.outputs import MATCH_KNOWN
 from piestream.plan.program import numbers_instants
 
-__all__ = ["END", "ID", "NUMBER", "START", "STREAM", "CombinedProjection", "own_column"]
+__all__ = [
+    "END", "ID", "NUMBER", "START", "STREAM", "CombinedProjection", "having_length", "own_column",
+]  # fmt: skip
 
 STREAM = "stream"
 START = "start"
@@ -91,10 +95,7 @@ class _IntervalProjection(Projection):
 
     def numbered(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with the instants at which they become known."""
-        query = self.source.query
-        if query is not None and query.is_sequenced:
-            # a match between events of one time has no length where instants are times
-            rows = rows.filter(pl.col(END) > pl.col(START))
+        rows = having_length(self.source.query, rows, START, END)
         self._check(rows)
         ends, starts = rows[END], rows[START]
         if self.source.is_known_late:
@@ -142,6 +143,13 @@ class _IntervalProjection(Projection):
                 f"an interval of {source.name} starts at {start} and ends at {end} (row {row} of "
                 "the rows given): an interval ends after it starts; an instant is an event"
             )
+
+
+def having_length(query: Query | None, rows: pl.DataFrame, start: str, end: str) -> pl.DataFrame:
+    """The matches of a query in brackets that have a length: between events of one time there is none."""
+    if query is None or not query.is_sequenced:
+        return rows
+    return rows.filter(column_named(end) > column_named(start))
 
 
 class CombinedProjection(Projection):

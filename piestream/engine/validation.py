@@ -44,6 +44,7 @@ _DAMAGES = (
     "the lists of waiting matches are wrong",
     "the orders of its intervals are wrong",
     "the lists of its pairs are wrong",
+    "the matches of which an absence is not decided are wrong",
 )
 
 

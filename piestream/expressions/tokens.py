@@ -77,7 +77,7 @@ RESERVED = frozenset(
 
 _TOKEN = re.compile(
     r"""
-    (?P<space>\s+)
+    (?P<space>[\s\ufeff]+)  # a byte order mark begins files that Windows has written
   | (?P<comment>--[^\n]*|/\*.*?(?:\*/|(?P<open_comment>\Z)))
   | (?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)
   | (?P<word>[^\W\d]\w*)

@@ -7,7 +7,7 @@ instant of its own if there is no event at that time. Until then the interval co
 
 from __future__ import annotations
 
-from piestream.compiled.constants import INT64_MAX, OPEN
+from piestream.compiled.constants import INT64_MAX, NONE, OPEN
 from piestream.compiled.primitives import trailing_zeros
 from piestream.compiled.records import kernel
 from piestream.intervals.aggregates import Columns
@@ -155,14 +155,19 @@ def apply_bridged(
 
 
 @kernel
-def latest_ceased(partition: Partition) -> int:
-    """The last time at which the predicate of an interrupted interval ceased to hold, or the last event."""
+def last_end(partition: Partition) -> int:
+    """The time of the last event, or that behind it at which MAX GAP has ended or interrupted an interval."""
+    program = partition.program
     latest = partition.last_time
-    if not partition.program.bridged:
+    if not program.bridged or program.gap == NONE:
         return latest
-    rest = partition.bridges().interrupted
-    while rest:
-        s = trailing_zeros(rest)
-        rest &= rest - 1
-        latest = max(latest, BridgedSlot(partition.ring(s).latest()).since)
+    for s in range(program.n_symbols):
+        ring = partition.ring(s)
+        if ring.head == ring.tail:
+            continue
+        end = ring.latest().end
+        if end == OPEN and partition.bridges().interrupted >> s & 1:
+            end = BridgedSlot(ring.latest()).since
+        if end != OPEN:
+            latest = max(latest, end)
     return latest

@@ -71,6 +71,16 @@ def _forget_ring(header: RingHeader) -> None:
 
 
 @kernel
+def _forget_awaited(partition: Partition) -> None:
+    """Forget the matches whose absences are not decided: they can no longer be reported in the window."""
+    for which in range(2):
+        header = partition.rings[partition.program.awaited_ring + which]
+        header.head = 0
+        header.tail = 0
+    partition.await_nothing()
+
+
+@kernel
 def _move_compacted(ring: Ring, target: Words, to: int) -> int:
     """Move a ring into the smallest one that holds its live slots; gives the words of that.
 
@@ -147,6 +157,8 @@ def compact(
             n_idle += 1
             for ring in range(program.n_rings):
                 _forget_ring(partition.rings[ring])
+            if program.awaited_ring != NONE:
+                _forget_awaited(partition)
     PoolHeader(pointer(fresh)).used = to
     keep_alive(program_array)
     keep_alive(pool_array)

@@ -244,6 +244,17 @@ class Partition(Record):
         return latest
 
     @method
+    def await_nothing(self) -> None:
+        """Let no match be awaited: the lists of those are empty."""
+        self[self.program.absences_at + _AWAITED_DUE] = INT64_MAX
+        self[self.program.absences_at + _AWAITED_LATE] = 0
+        self[self.program.absences_at + _AWAITED_CREDIT] = 0
+        self[self.program.absences_at + _AWAITED_EXPIRED] = 0
+        n_lists = self.program.n_symbols * (2 if self.program.begin_deciding else 1)
+        for which in range(n_lists):
+            self[self.program.absences_at + _AWAITED_FIRST + which] = NONE
+
+    @method
     def reset(self) -> None:
         """Make these words a partition without any event."""
         for word in range(self.program.ended_bounds_at):
@@ -263,13 +274,7 @@ class Partition(Record):
             self[self.program.bridges_at + _BRIDGES_DUE] = INT64_MAX
             self[self.program.bridges_at + _PASSED] = INT64_MIN
         if self.program.absences_at != NONE:
-            self[self.program.absences_at + _AWAITED_DUE] = INT64_MAX
-            self[self.program.absences_at + _AWAITED_LATE] = 0
-            self[self.program.absences_at + _AWAITED_CREDIT] = 0
-            self[self.program.absences_at + _AWAITED_EXPIRED] = 0
-            n_lists = self.program.n_symbols * (2 if self.program.begin_deciding else 1)
-            for which in range(n_lists):
-                self[self.program.absences_at + _AWAITED_FIRST + which] = NONE
+            self.await_nothing()
         self.used = 1
         self.due = INT64_MAX
         self.due_event = MOST_EVENTS

@@ -156,7 +156,7 @@ class Scratch(Record):
     aggregated: WordTable  # by symbol: the row up to which its aggregates are up to date
     tails: WordTable  # by ring: the tail before the event
     items: Table[Item]
-    event: int  # where the cursor of the batch is kept while the call pauses (batch.py)
+    event: int  # where the cursor of the batch is kept while the call pauses (event_cursor.py)
     bound: Rows[Bound]  # by symbol
 
     @method

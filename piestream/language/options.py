@@ -62,6 +62,7 @@ __all__ = [
     "SparkOptions",
     "SparkStreamOptions",
     "Ties",
+    "check_archive_options",
     "help_of",
 ]
 
@@ -248,6 +249,22 @@ class ArchiveOptions(OrderOptions):
     def live_plan(self) -> LivePlan:
         """The plan as a value."""
         return self.plan if isinstance(self.plan, LivePlan) else LivePlan(self.plan)
+
+
+def check_archive_options(options: Mapping[str, Any], reads_archives: bool) -> None:
+    """Refuse what is for ARCHIVE streams where a query reads none of them.
+
+    >>> check_archive_options({"plan": "eager"}, reads_archives=False)
+    Traceback (most recent call last):
+    TypeError: plan is for a query that reads ARCHIVE streams, FROM ARCHIVE 'path', and this reads none
+    """
+    given = ArchiveOptions.of({name: options.get(name) for name in ("archives", "plan")})
+    for name, is_given in (("archives", given.archives), ("plan", given.plan != "auto")):
+        if is_given and not reads_archives:
+            raise TypeError(
+                f"{name} {'are' if name == 'archives' else 'is'} for a query that reads ARCHIVE "
+                "streams, FROM ARCHIVE 'path', and this reads none"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -164,6 +164,23 @@ class QueryValue:
         return any(stream.is_sequenced for stream in self.streams)
 
     @property
+    def turns(self) -> tuple[int, ...]:
+        """For each stream when its events come among those of one time: a lower number comes first.
+
+        Streams in the order of a column are compared by that, and share a number. Rows of two streams stand
+        in no order, so that streams in the order of their rows come one after the other.
+
+        >>> import piestream as ps
+        >>> streams = "s ORDER BY t, seq WITH o ORDER BY t, ROW WITH p ORDER BY t, seq"
+        >>> define = "DEFINE a AS x > 1, b AS o.x > 1, c AS p.x > 1"
+        >>> ps.query(f"FROM {streams} {define} PATTERN a before b AND b before c WITHIN 9").turns
+        (0, 1, 0)
+        """
+        by_column = (n for n, stream in enumerate(self.streams) if stream.sequence is not None)
+        shared = next(by_column, 0)
+        return tuple(n if stream.row_order else shared for n, stream in enumerate(self.streams))
+
+    @property
     def is_known_late(self) -> bool:
         """Whether its matches may become known later than they end, as with BRIDGING.
 

@@ -130,6 +130,7 @@ def read_stream(
             return stream, None
         stream.name = name.text
         stream.span = name.span
+        _check_archive(cursor, name, keyword)
     _alias(cursor, stream)
     if stream.archive and stream.name is None and stream.path:
         stream.name = name_of_archive(stream.path)
@@ -151,6 +152,18 @@ def read_stream(
     if cursor.tokens:
         spans[part_of(number, stream.name, "source")] = cursor.span()
     return stream, nested
+
+
+def _check_archive(cursor: Cursor, name: Token, keyword: str) -> None:
+    """Refuse ``ARCHIVE trades``, which would be a stream ARCHIVE with another name."""
+    token = cursor.peek()
+    is_name = token.kind in (Kind.WORD, Kind.QUOTED)
+    if name.upper == "ARCHIVE" and is_name and token.upper not in ("AS", "FROM", "MATCH_RECOGNIZE"):
+        hint = (
+            f"{keyword} ARCHIVE '{token.text}'; another name of a stream that is called {name.text} "
+            f"stands behind AS: {keyword} {name.text} AS {token.text}"
+        )
+        cursor.report(token, "the path of an archive stands in quotes", hint)
 
 
 def _alias(cursor: Cursor, stream: StreamDraft) -> None:

@@ -161,7 +161,7 @@ def _predicate(
     parameters: Mapping[str, Any] | None,
 ) -> Predicate:
     whole = text if until is None else f"{text} UNTIL {until}"
-    in_lets = parameters_in(*(let or {}).values())
+    in_lets = parameters_in(*(text for text in (let or {}).values() if isinstance(text, str)))
     only_there = in_lets - parameters_in(whole)
     own = {k: value for k, value in (parameters or {}).items() if k not in only_there}
     return Predicate.parse(whole, own, lets_of_texts(let or {}, parameters))

@@ -28,7 +28,6 @@ def validate_streams(validation: Validation) -> None:
                 validation.report(stream.span, message, "give one of them another name with AS")
             names.add(name)
         _validate_parts(validation, number, stream)
-        _validate_sequence(validation, number, stream)
         if stream.query is not None:
             _validate_partition(validation, stream)
             if stream.query.rows is not None:
@@ -61,17 +60,6 @@ def _validate_parts(validation: Validation, number: int, stream: StreamDraft) ->
         if column is not None and column in validation.draft.partition_by:
             message = f"{column} is in PARTITION BY and in {clause}"
             validation.report_at(where(part), message)
-
-
-def _validate_sequence(validation: Validation, number: int, stream: StreamDraft) -> None:
-    """Rows stand in an order in one stream only; others may lie before them."""
-    draft = validation.draft
-    place = draft.spans.get(part_of(number, stream.name, "order_by"), stream.span)
-    others = [other for other in draft.streams if other.is_sequenced]
-    if stream.row_order and len(others) > 1:
-        message = "ROW orders the rows of one stream, not those of several among each other"
-        hint = "name a column that orders events of one time in all of them: ORDER BY ts, seq"
-        validation.report(place, message, hint)
 
 
 def _validate_partition(validation: Validation, stream: StreamDraft) -> None:

@@ -205,8 +205,8 @@ class InputColumns:
         if not is_moment(dtype):
             raise self.query.fault(
                 where,
-                f"the time column {name} has type {dtype}; it must be an integer, "
-                "a date or a datetime",
+                f"the time column {name} has type {dtype}; it must be an integer"
+                f"{' of up to 64 bits' if dtype.is_integer() else ''}, a date or a datetime",
                 _how_to_time(name, dtype),
             )
         unit = dtype.time_unit if isinstance(dtype, pl.Datetime) else None
@@ -352,6 +352,8 @@ def _how_to_time(name: str, dtype: pl.DataType) -> str | None:
             f'make whole ticks of it, such as (pl.col("{name}") * 1000).cast(pl.Int64) of seconds, '
             f"and say what they are: ORDER BY {name} UNIT ms"
         )
+    if dtype.is_integer():
+        return f'where its values fit 64 bits: pl.col("{name}").cast(pl.Int64)'
     if dtype == pl.Null:
         return "every event needs a time"
     if isinstance(dtype, pl.Duration):

@@ -229,12 +229,24 @@ def _order(query: Query) -> Iterator[str]:
         if stream.is_sequenced:
             of = f" of {stream.name}" * query.is_combined
             yield f"events{of} of one time come in the order of {_second(stream)}"
+    yield from _turns(query)
     yield "starts and ends are events: relations ask which of two comes first, also at one time"
     yield "lengths, windows, gaps and distances measure time alone"
     if any(stream.is_ready_made and stream.silence is None for stream in query.streams):
         yield "rows of intervals start and end before all events of that time"
     if any(stream.silence is not None for stream in query.streams):
         yield "a silence becomes known behind all events of its deadline"
+
+
+def _turns(query: Query) -> Iterator[str]:
+    """Which streams come first at one time, where some are in the order of their rows."""
+    of_turn: dict[int, list[str]] = {}
+    for stream, turn in zip(query.streams, query.turns, strict=True):
+        if stream.is_sequenced:
+            of_turn.setdefault(turn, []).append(str(stream.name))
+    if len(of_turn) > 1:
+        named = [" and ".join(of_turn[turn]) for turn in sorted(of_turn)]
+        yield f"at one time the events of {', then those of '.join([f'{named[0]} come first', *named[1:]])}"
 
 
 # -- predicates and symbols ------------------------------------------------------------------------

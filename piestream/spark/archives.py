@@ -32,6 +32,7 @@ from piestream.language.inputs import is_spark
 from piestream.language.model import Query
 from piestream.language.options import AtEnd, RunOptions
 from piestream.language.parts import Emit
+from piestream.spark.bound_frames import refuse_row_order
 from piestream.spark.codec.types import polars_schema, zone_of
 from piestream.spark.transfer import spark_frame
 
@@ -46,6 +47,7 @@ _MOST_BOXES = 32
 def with_frames(query: Query, given: Any, at_end: AtEnd = "open") -> Any:
     """What a query was given, with Spark frames in the place of archives."""
     if isinstance(given, SparkArchive):
+        refuse_row_order(query)  # before anything is read here
         given.archive.renewed()
         return all_rows(given) if query.is_combined else _needed_rows(given, query, at_end)
     if isinstance(given, Mapping):

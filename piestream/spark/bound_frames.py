@@ -24,14 +24,14 @@ from piestream.spark.codec.types import converted_sql, polars_schema, spark_type
 from piestream.spark.codec.union import InputColumns, union_codec
 from piestream.spark.worker_plan import Columns, EventsPlan, FramePlan, InputsPlan
 
-__all__ = ["BoundEvents", "BoundFrames", "BoundInputs", "bound_frames"]
+__all__ = ["BoundEvents", "BoundFrames", "BoundInputs", "bound_frames", "refuse_row_order"]
 
 #: More wire columns, from the SQL of a row's time in ticks.
 OfTime = Callable[[str], Sequence[str]]
 
 
-def bound_frames(query: Query, frames: Any) -> BoundFrames:
-    """A query bound to its frame, or to the frames of its inputs by their names."""
+def refuse_row_order(query: Query) -> None:
+    """Refuse ROW: rows of Spark stand in no order, also those of an archive that it reads."""
     for number, stream in enumerate(query.streams):
         read = (stream,) if stream.query is None else stream.query.inputs
         for by_row in (one for one in read if one.row_order):
@@ -40,6 +40,11 @@ def bound_frames(query: Query, frames: Any) -> BoundFrames:
                 "the rows of a Spark frame stand in no order that ROW could take",
                 f"name a column that orders events of one time: ORDER BY {by_row.order_by or 'ts'}, seq",
             )
+
+
+def bound_frames(query: Query, frames: Any) -> BoundFrames:
+    """A query bound to its frame, or to the frames of its inputs by their names."""
+    refuse_row_order(query)
     if isinstance(frames, Mapping):
         return BoundInputs(query, frames)
     return BoundEvents(query, frames)

@@ -14,9 +14,11 @@ from piestream.adapters.inputs import Inputs
 from piestream.adapters.session import Session
 from piestream.archives.durable import make_directory, place, replace_text, write_pending
 from piestream.errors import StateError
+from piestream.expressions.columns import columns_named
 from piestream.language.model import Query
 from piestream.language.options import SessionKeywords
 from piestream.plan.columns import is_moment
+from piestream.spark.bound_frames import refuse_row_order
 from piestream.spark.transfer import local_frame, spark_frame
 
 __all__ = ["LiveBatches", "live_batches"]
@@ -65,6 +67,7 @@ class LiveBatches:
         self, query: Query, folder: Path, write: Callable[[Any, int], object], stream: str | None,
         options: SessionKeywords,
     ) -> None:  # fmt: skip
+        refuse_row_order(query)
         self.query = query
         self.folder = folder
         self.write = write
@@ -108,7 +111,7 @@ class LiveBatches:
         """The result rows of a new batch, stored with the state behind it."""
         session = self._session_before(number)
         self._session = None  # what is not stored below has to be worked on anew
-        found: pl.DataFrame = session.push(rows.sort(self._time(rows)), self._name)
+        found: pl.DataFrame = session.push(rows.sort(self._order(rows)), self._name)
         state = session.snapshot()
         self._store(number, _STATE, lambda path: path.write_bytes(state))
         self._store(number, _ROWS, lambda path: found.write_ipc_stream(path))
@@ -154,8 +157,14 @@ class LiveBatches:
         write_pending(pending, write)
         place(pending, path)
 
+    def _order(self, rows: pl.DataFrame) -> list[pl.Expr]:
+        """The columns by which rows are put in order."""
+        streams = self._inputs.readers[self._key].streams
+        second = (stream.sequence for stream in streams if stream.sequence is not None)
+        return list(columns_named([self._time(rows), *dict.fromkeys(second)]))
+
     def _time(self, rows: pl.DataFrame) -> str:
-        """The column by which rows are put in order."""
+        """The column of their times."""
         named = self._inputs.readers[self._key].streams[0].order_by
         if named is not None:
             return named

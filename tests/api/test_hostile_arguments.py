@@ -28,6 +28,7 @@ def _nested(depth: int) -> Any:
         lambda: ps.define("a\0", "x > 1"),
         lambda: ps.define("a", "x > 1", stream=5),  # type: ignore[arg-type]
         lambda: ps.define("a", "x > 1", let=5),  # type: ignore[arg-type]
+        lambda: ps.define("a", "x > 1", let={"y": 5}),  # type: ignore[dict-item]
         lambda: ps.define("a", "x > 1", parameters=5),  # type: ignore[arg-type]
         lambda: ps.stream("s", start="b", end=5),  # type: ignore[arg-type]
         lambda: ps.stream("s", order_by="t", unit=5),  # type: ignore[arg-type]

@@ -150,8 +150,16 @@ def test_the_very_ends_of_64_bits_are_refused(reserved: int) -> None:
 
 
 def test_times_beyond_64_bits_are_refused() -> None:
-    with pytest.raises(ps.TimeError, match="beyond 64 bits"):
+    with pytest.raises(ps.TimeError, match=r"holds 18446744073709551615, .* 64 bits with a sign$"):
         one("9").run(frame([1, 2**64 - 1], 5, 5, dtype=pl.UInt64))
+
+
+@pytest.mark.parametrize("dtype", [pl.Int128, pl.UInt128])
+def test_wider_columns_of_times_are_refused_with_what_makes_times_of_them(dtype: Any) -> None:
+    with pytest.raises(
+        ps.QueryError, match=r"integer of up to 64 bits[\s\S]*t\"\)\.cast\(pl\.Int64"
+    ):
+        one("9").run(frame([1, 2], 5, 5, dtype=dtype))
 
 
 def test_times_next_to_the_ends_are_worked_on() -> None:

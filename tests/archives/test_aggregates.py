@@ -175,6 +175,13 @@ def test_wrong_aggregates_are_explained(tmp_path: Path) -> None:
         lake.aggregate()
     with pytest.raises(ValueError, match="a span has a length"):
         lake.aggregate("COUNT(*)", every=0)
+    with pytest.raises(TypeError, match="an aggregate is a text"):
+        lake.aggregate(5)  # type: ignore[arg-type]
+    for between in (5, "2026", (1,), {1: 2}):
+        with pytest.raises(TypeError, match="between is two times"):
+            lake.aggregate("COUNT(*)", between=between)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="where is a predicate"):
+        lake.aggregate("COUNT(*)", where=5)  # type: ignore[arg-type]
     assert lake.aggregate('MAX("name") AS top', "COUNT(*) AS n").rows() == [("a", 1)]
 
 

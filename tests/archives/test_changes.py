@@ -346,6 +346,37 @@ def test_an_archive_is_opened_as_what_it_is(tmp_path: Path) -> None:
         ps.archive(tmp_path, time="ts")
 
 
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"time": 5}, TypeError, "time is the name of a column, not 5"),
+        ({"time": ""}, TypeError, "time is the name of a column"),
+        ({"time": "ts", "key": 5}, TypeError, "key is the name of a column, or a list of names"),
+        ({"time": "ts", "key": ["car", 5]}, TypeError, "key is the name of a column"),
+        ({"time": "ts", "key": {"car": 1}}, TypeError, "key is the name of a column"),
+        ({"time": "ts", "key": ["car", "car"]}, ValueError, "car is named twice"),
+        ({"time": "ts", "key": "ts"}, ValueError, "ts is named twice"),
+        ({"time": "ts", "page_rows": "300"}, TypeError, "page_rows is a number of rows"),
+        ({"time": "ts", "page_rows": True}, TypeError, "page_rows is a number of rows"),
+        ({"time": "ts", "file_rows": 1.5}, TypeError, "file_rows is a number of rows"),
+        ({"time": "ts", "page_rows": 0}, ValueError, "at least 1"),
+        ({"time": "ts", "page_rows": 20, "file_rows": 8}, ValueError, "file_rows is 8, and a page"),
+        ({"time": "ts", "file_rows": 8}, ValueError, "a page has 16,384 rows"),
+    ],
+)
+def test_an_archive_that_cannot_be_is_refused_before_anything_is_written(
+    tmp_path: Path, settings: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        ps.archive(tmp_path / "lake", **settings)
+    assert not (tmp_path / "lake").exists()
+
+
+def test_the_place_of_an_archive_is_a_path() -> None:
+    with pytest.raises(TypeError, match="the place of an archive is a path, not 5"):
+        ps.archive(5)  # type: ignore[arg-type]
+
+
 def test_plain_parquet_is_an_archive_to_read(tmp_path: Path) -> None:
     rows = _frame(0, 100)
     for i in range(4):

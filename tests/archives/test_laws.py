@@ -183,7 +183,7 @@ def _frame(drawn: Scenario, rows: list[dict[str, Any]]) -> pl.DataFrame:
 
 def _archived(frame: pl.DataFrame, drawn: Scenario, rng: Random, folder: str) -> ps.Archive:
     """The rows as an archive of some kind, appended in pieces of which some are late."""
-    if drawn.sequence == "ROW" or (len(frame) and rng.random() < 0.25):
+    if len(frame) and rng.random() < 0.25:
         size = rng.choice([3, 11, 1000])
         for number, first in enumerate(range(0, len(frame) or 1, size)):
             piece = frame[first : first + size]

@@ -335,6 +335,22 @@ def test_a_choice_keeps_to_the_side_that_a_state_holds(lake: ps.Archive, plan: A
     assert str(again.plan).startswith(plan)
 
 
+@pytest.mark.parametrize("options", [{"archives": {"s": "lake"}}, {"plan": "eager"}])
+def test_archives_and_plans_are_refused_where_nothing_reads_them(options: Any) -> None:
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    for call in (query.open, lambda **given: query.run([{"t": 1, "x": 5}], **given)):
+        with pytest.raises(TypeError, match="for a query that reads ARCHIVE streams"):
+            call(**options)
+    assert query.run([{"t": 1, "x": 5}], archives={}, plan="auto")
+
+
+def test_an_archive_in_from_stands_in_quotes() -> None:
+    rest = "ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9"
+    with pytest.raises(ps.QueryError, match=r"stands in quotes[\s\S]*FROM ARCHIVE 'lake'"):
+        ps.query(f"FROM ARCHIVE lake {rest}")
+    assert ps.query(f"FROM archive AS lake {rest}").streams[0].name == "archive"
+
+
 def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
     with pytest.raises(ps.ArchiveError, match=r"no archive nowhere/trades.*\n.*archives=.'trades'"):
         _query("nowhere/trades").open()
@@ -570,3 +586,54 @@ def test_a_live_query_in_brackets_may_look_for_silences(lake: ps.Archive, text: 
         session = query.open(archives={"trades": lake}, plan=plan)
         found = [session.push(rows) for rows in live.partition_by("ts", maintain_order=True)]
         assert pl.concat([*found, session.close()]).sort(pl.all()).equals(expected), plan
+
+
+_OF_ONE_TIME = """
+    FROM (FROM s ORDER BY t, q DEFINE a AS x = 7 PATTERN a WITHIN 9
+          RETURN COUNT(a) AS n) AS live
+    WITH (FROM ARCHIVE '{}' AS s ORDER BY t, q DEFINE b AS x > 4 PATTERN b WITHIN 9
+          RETURN COUNT(b) AS n) AS past
+    DEFINE l AS live.n > 0, p AS past.n > 0 PATTERN l after; met-by; overlapped-by p WITHIN 9
+    RETURN p.ts, p.te, p.n, l.ts
+"""
+
+
+@pytest.mark.parametrize("order", ["eager", "live-first", "archive-first"])
+def test_rows_of_one_time_are_told_apart_by_a_column(tmp_path: Path, order: Any) -> None:
+    schema = {"t": pl.Int64, "q": pl.Int64, "x": pl.Int64}
+
+    def rows(*given: tuple[int, int, int]) -> pl.DataFrame:
+        return pl.DataFrame(given, schema, orient="row")
+
+    kept = ps.archive(tmp_path / "lake", time="t", key=[])
+    # at 2 the run is over with the second of three rows, of which the archive has the first and the last
+    kept.append(rows((1, 1, 0), (1, 2, 5), (1, 3, 6), (2, 1, 5), (2, 3, 0)))
+    query = ps.query(_OF_ONE_TIME.format(kept.path))
+    own = rows((2, 2, 0), (2, 3, 0), (3, 1, 0), (3, 2, 7), (4, 1, 0), (5, 1, 0))
+    expected = query.run({"s": own})
+    assert expected.select("p_ts", "p_te", "p_n", "l_ts").rows() == [(1, 2, 3, 3)]
+    for size in (1, 2, 6):
+        session = query.open(plan=ps.LivePlan(order))
+        found = [session.push(part, stream="s") for part in own.iter_slices(size)]
+        assert pl.concat([*found, session.close()]).equals(expected), size
+    dropping = query.open(plan=ps.LivePlan(order), on_late="drop")
+    given = [dropping.push(rows(one), stream="s") for one in own.rows()[:2]]
+    dropping.push(rows((2, 2, 9)), stream="s")  # behind a later one of its time
+    given += [dropping.push(rows(one), stream="s") for one in own.rows()[2:]]
+    assert pl.concat([*given, dropping.close()]).equals(expected)
+    assert dropping.statistics.late == 1
+
+
+def test_row_beside_an_archive_is_refused_in_a_session_and_in_a_run(tmp_path: Path) -> None:
+    kept = ps.archive(tmp_path / "lake", time="t", key=[])
+    kept.append(pl.DataFrame({"t": [1, 1, 2], "x": [0, 5, 0], "q": [1, 2, 1]}))
+    text = _OF_ONE_TIME.replace("t, q", "t, ROW")
+    query = ps.query(text.format(kept.path))
+    with pytest.raises(
+        ps.QueryError, match=r"s and of its archive .* cannot be told apart with ROW"
+    ):
+        query.open()
+    with pytest.raises(
+        ps.QueryError, match=r"s and of its archive .* cannot be told apart with ROW"
+    ):
+        query.run({"s": pl.DataFrame({"t": [2, 2], "x": [7, 0]})})

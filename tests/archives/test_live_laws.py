@@ -11,7 +11,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -47,11 +47,15 @@ class Case:
     pattern: str
     more: str = ""
     within: str = "{0}"
+    is_sequenced: bool = False  # whether a column orders events of one time
 
     def text(self, past: str, window: int, returns: str) -> str:
         """The query, with the past by this name."""
+        streams = f"FROM {self.live} AS fall WITH {self.past.format(past=past)} AS rise"
+        if self.is_sequenced:
+            streams = streams.replace("ORDER BY ts", "ORDER BY ts, q")
         return (
-            f"FROM {self.live} AS fall WITH {self.past.format(past=past)} AS rise PARTITION BY k "
+            f"{streams} PARTITION BY k "
             f"DEFINE l AS fall.n > 0, a AS rise.n > {1 if self.more else 0} "
             f"PATTERN {self.pattern} WITHIN {self.within.format(window)} {returns}"
         )
@@ -159,7 +163,8 @@ def _drawn(rng: Random) -> Rows:
 
 
 def _frame(rows: Rows) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema={"ts": pl.Int64, "k": pl.String, "v": pl.Int64, "w": pl.Int64})
+    numbers = dict.fromkeys(("v", "w", "q"), pl.Int64)
+    return pl.DataFrame(rows, schema={"ts": pl.Int64, "k": pl.String, **numbers})
 
 
 @dataclass
@@ -169,6 +174,21 @@ class Pushes:
     past: Rows
     steps: list[tuple[Rows, Rows]]  # pushed, and appended before
     window: int
+
+
+def _of_one_time(drawn: Pushes, coarse: int) -> Pushes:
+    """The same rows in coarser time, in which many of a partition have one, and a column orders them."""
+
+    def shown(rows: Rows) -> Rows:
+        return [{**row, "ts": row["ts"] // coarse, "q": row["ts"]} for row in rows]
+
+    steps = [(shown(pushed), shown(appended)) for pushed, appended in drawn.steps]
+    return Pushes(shown(drawn.past), steps, drawn.window)
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What tells a row from all others."""
+    return row["ts"], row["k"], row.get("q")
 
 
 def _pushes(rng: Random) -> Pushes:
@@ -257,11 +277,15 @@ def _no_flush(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", _CASES)
 @pytest.mark.parametrize("seed", _SEEDS)
+@pytest.mark.parametrize("is_sequenced", [False, True], ids=["by time", "events of one time"])
 def test_each_push_gives_what_all_rows_of_the_archive_and_the_session_give(
-    seed: int, name: str, monkeypatch: pytest.MonkeyPatch
+    seed: int, name: str, is_sequenced: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = Random(f"{name} {seed}")
     case, drawn = _CASES[name], _pushes(rng)
+    if is_sequenced:
+        case = replace(case, is_sequenced=True)
+        drawn = _of_one_time(drawn, rng.choice([2, 3]))
     monkeypatch.setattr(live_stream, "LEAST_ROWS", 1)
     monkeypatch.setattr(live_stream, "ROWS_BETWEEN", rng.choice([3, 1000]))
     monkeypatch.setattr(live_plan, "LEAST_ROWS", rng.choice([2, 1000]))
@@ -283,13 +307,16 @@ _EMITTED = (
 
 
 @pytest.mark.parametrize("name", _CASES)
+@pytest.mark.parametrize("is_sequenced", [False, True], ids=["by time", "events of one time"])
 def test_a_run_reads_archives_around_live_matches_and_gives_the_rows_of_all(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, is_sequenced: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case = _CASES[name]
+    case = replace(_CASES[name], is_sequenced=is_sequenced)
     for seed in _SEEDS:
         rng = Random(f"run {name} {seed}")
         drawn = _pushes(rng)
+        if is_sequenced:
+            drawn = _of_one_time(drawn, rng.choice([2, 3]))
         monkeypatch.setattr(costs, "MOST_COST", rng.choice([0.0, 1e9, 1e9]))
         returns = f"{rng.choice(_EMITTED)} RETURN l.ts, l.te, a.ts, a.te, a.n"
         query = ps.query(case.text("ARCHIVE 'trades'", drawn.window, returns))
@@ -418,5 +445,5 @@ def _check(
 
 
 def _union(archived: Rows, live: Rows) -> Rows:
-    known = {(row["ts"], row["k"]): row for row in [*archived, *live]}
-    return sorted(known.values(), key=lambda row: row["ts"])
+    known = {_key(row): row for row in [*archived, *live]}
+    return sorted(known.values(), key=lambda row: (row["ts"], row.get("q", 0)))

@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -94,11 +95,18 @@ def test_the_rows_are_those_of_the_whole_as_a_frame(memory: bool) -> None:
         except ps.QueryError:
             query = case.query
         frame = pl.DataFrame(list(_events(case, random)), schema=_TYPES)
+        if random.random() < 0.3:  # many rows of one time, in their order
+            query = replace(query, streams=(replace(query.streams[0], row_order=True),))
+            frame = frame.with_columns(pl.col("t") // random.choice([2, 3]))
         expected = query.run(frame, ties="first")
         with tempfile.TemporaryDirectory() as folder:
             key = random.choice([None, "k"])
             lake = ps.archive(folder, time="t", key=key, page_rows=random.choice([1, 2, 5, 9]))
-            lake.append(frame)
+            size = random.choice([7, 1000])
+            for first in range(0, len(frame) or 1, size):
+                lake.append(frame[first : first + size])
+            if random.random() < 0.5:
+                lake.compact()
             plan = ArchivePlan(query, lake.pages, FileOptions())
             if plan.cores:
                 selected += 1

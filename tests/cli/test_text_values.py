@@ -161,6 +161,39 @@ def test_words_that_seem_to_stand_for_missing_values_are_named(tmp_path: Path) -
         run(path, "ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9 s RETURN a.ts")
 
 
+@pytest.mark.parametrize(
+    ("value", "stray", "column", "type", "others"),
+    [
+        ("5", "5x", "x", "int", "numbers"),
+        ("5.5", "1e", "x", "float", "numbers"),
+        ("2026-01-01 00:00:01", "2026-13-01 00:00:01", "t", "datetime", "times"),
+        ("2026-01-01", "2026-02-30", "t", "date", "times"),
+    ],
+)
+def test_one_value_that_is_none_is_named_and_its_line_can_be_found(
+    tmp_path: Path, value: str, stray: str, column: str, type: str, others: str
+) -> None:
+    path = tmp_path / "rows.csv"
+    values = [value] * 20 + [stray] + [value] * 9
+    lines = [f"{n},{v}" if column == "x" else f"{v},{n}" for n, v in enumerate(values)]
+    path.write_text("t,x\n" + "\n".join(lines) + "\n")
+    rest = "ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9 RETURN a.ts"
+    with pytest.raises(ps.QueryError) as caught:
+        run(path, rest if column == "x" else rest.replace("9", "9 d"))
+    assert f'column {column} holds {others}, and {stray!r}: --type "{column}={type}"' in str(
+        caught.value
+    )
+    with pytest.raises(FileError, match=f"line 22: column {column}: '{stray}' is no "):
+        run(path, rest if column == "x" else rest.replace("9", "9 d"), types={column: type})
+
+
+def test_a_column_of_identifiers_is_a_column_of_texts(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("t,x\n" + "".join(f"{n},{n}\n" for n in range(20)) + "20,5x\n")
+    rest = "ORDER BY t DEFINE a AS x = '5x' PATTERN a WITHIN 9 RETURN a.ts"
+    assert run(path, rest) == [20]
+
+
 def test_a_late_word_for_what_is_missing_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,14 @@ def test_a_limit_stops_the_run_and_says_so(rows: Path, piestream: Any, tmp_path:
     assert "stopped" not in piestream("run", "-q", GOOD, rows, "--limit", 20).stderr
 
 
+def test_a_query_may_begin_with_a_byte_order_mark(
+    rows: Path, piestream: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "query.sql").write_text(GOOD.replace(" DEFINE", "\r\nDEFINE"), "utf-8-sig")
+    assert piestream("check", tmp_path / "query.sql", rows).stdout == "ok\n"
+    assert ps.query(f"\ufeff{GOOD}") == ps.query(GOOD)
+
+
 def test_a_table_of_the_first_rows_and_a_summary(
     rows: Path, piestream: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
+
+import polars as pl
 
 import piestream as ps
 from tests.row_patterns.conditions import holds_of_row
 
-__all__ = ["FUTURES", "LETTERS", "Case", "random_case", "with_what_holds"]
+__all__ = ["FUTURES", "LETTERS", "Case", "random_case", "row_case", "with_what_holds"]
 
 #: The variables; the condition of each is a column of its own, but U, which has none.
 DEFINED = ("A", "B", "C")
@@ -97,6 +99,10 @@ _OPEN = (
     "x {way} COALESCE(AVG({w}.x), 2)", "x {way} COALESCE(SUM({w}.x), 2)", "a AND x {way} COUNT({w}.*)",
     "x {way} COALESCE({w}.x, 2) OR b AND MATCH_NUMBER() < 0",
 )  # fmt: skip
+
+
+#: The columns of the rows.
+_TYPES = {"k": int, "t": int, "x": int, "name": str, "a": bool, "b": bool, "c": bool}
 
 
 @dataclass(frozen=True)
@@ -244,6 +250,20 @@ def random_case(
                 raise
     rows = random_rows(random, n_rows)
     return Case(query, with_what_holds(query, rows) if memory else rows)
+
+
+def row_case(seed: int, memory: bool) -> tuple[Case, pl.DataFrame]:
+    """A row pattern and its rows, many of which have one time, in their order."""
+    drawn = random_case(seed, 7 if memory else 10, memory)
+    rows = [{**row, "t": row["t"] // 3} for row in drawn.rows]
+    pattern = drawn.query.rows
+    by_rows = pattern is not None and pattern.all_rows  # all columns are in the result
+    stream = replace(
+        drawn.query.streams[0], order_by="t", sequence=None if by_rows else "seq", row_order=by_rows
+    )
+    case = Case(replace(drawn.query, streams=(stream,)), with_what_holds(drawn.query, rows))
+    frame = pl.DataFrame(case.events(), schema=_TYPES)
+    return case, frame if by_rows else frame.with_columns(seq=2 * pl.int_range(pl.len()))
 
 
 def with_what_holds(query: ps.Query, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -11,7 +12,7 @@ import pytest
 import piestream as ps
 from piestream.diagnosis.row_parts import measures
 from tests.row_patterns.oracle import Match, matches
-from tests.row_patterns.randoms import Case, random_case
+from tests.row_patterns.randoms import Case, random_case, row_case
 
 _TYPES = {"k": int, "t": int, "x": int, "name": str, "a": bool, "b": bool, "c": bool}
 
@@ -23,34 +24,65 @@ def _numbered(case: Case) -> ps.Query:
     return replace(case.query, rows=rows)
 
 
-def _known(query: ps.Query, case: Case) -> dict[int, int]:
-    """When a session gives each match: the time of the row that it is pushed."""
-    session = query.open(schema=_TYPES)
+def _known(query: ps.Query, frame: pl.DataFrame) -> dict[int, int]:
+    """When a session gives each match: the number of the row that it is pushed."""
+    session = query.open(schema=frame.schema)
     known = {}
-    for event in case.events():
+    for number, event in enumerate(frame.iter_rows(named=True)):
         for row in session.push(event):
-            known[row["number"]] = event["t"]
+            known[row["number"]] = number
     return known
 
 
-@pytest.mark.parametrize("memory", [False, True])
-def test_why_tells_the_rows_and_when_a_match_is_given(few_seeds: range, memory: bool) -> None:
-    for seed in few_seeds[::8]:
+@pytest.mark.parametrize("memory", [False, True], ids=["of one row", "with memory"])
+@pytest.mark.parametrize("one_time", [False, True], ids=["by time", "rows of one time"])
+def test_why_tells_the_rows_and_when_a_match_is_given(
+    few_seeds: range, memory: bool, one_time: bool
+) -> None:
+    for seed in few_seeds[:: 2 if one_time else 8]:
         case = random_case(seed, memory=memory)
+        frame = pl.DataFrame(case.events(), schema=_TYPES)
+        if one_time:
+            case, frame = row_case(seed, memory)
         query = _numbered(case)
         assert query.rows is not None
         found: list[Match] = [m for m in matches(query.rows, case.rows) if m.path]
         if not found:
             continue
-        frame = pl.DataFrame(case.events(), schema=_TYPES)
-        known = _known(query, case)
+        known = _known(query, frame)
         match = found[-1]
-        told = query.why({"k": 0, "number": match.number}, frame)
+        in_order = query.streams[0].row_order
+        told = query.why(
+            {"k": 0, "number": match.number},
+            frame if in_order else frame.sample(fraction=1, shuffle=True, seed=seed),
+        )
         times = [row["t"] for row in case.rows]
-        path = [(times[match.first + n], name) for n, (name, _) in enumerate(match.path)]
-        assert [(row.time, row.variable) for row in told.rows] == path, f"seed {seed}: {query}"
-        assert told.reported_at == known.get(match.number, times[-1]), f"seed {seed}: {query}"
-        assert ("the end of the rows" in told.waited_for[0]) == (match.number not in known)
+        orders = [_order(case, frame, n) for n in range(len(times))]
+        path = [
+            (times[match.first + n], orders[match.first + n], name)
+            for n, (name, _) in enumerate(match.path)
+        ]
+        about = f"seed {seed}: {query}"
+        assert [(row.time, row.sequence, row.variable) for row in told.rows] == path, about
+        given = known.get(match.number)
+        assert told.reported_at == (times[-1] if given is None else times[given]), about
+        assert ("the end of the rows" in told.waited_for[0]) == (given is None), about
+        if given is not None and given > match.first + len(match.path) - 1:
+            assert all(_shown(times[given], orders[given], case) in w for w in told.waited_for), (
+                f"{about}: {told.waited_for}"
+            )
+
+
+def _order(case: Case, frame: pl.DataFrame, number: int) -> int | None:
+    """What tells a row from others of its time."""
+    if case.query.streams[0].row_order:
+        return [row["t"] for row in case.rows[: number + 1]].count(case.rows[number]["t"])
+    return frame["seq"][number] if "seq" in frame.columns else None
+
+
+def _shown(time: int, order: int | None, case: Case) -> str:
+    name = "row" if case.query.streams[0].row_order else "seq"
+    return f"{time}" if order is None else f"{time} ({name} {order})"
 
 
 PRICES = [12, 17, 19, 21, 25, 12, 15, 20, 24, 25, 19, 15, 25, 25, 14, 12, 14, 24, 23, 22]
@@ -178,3 +210,34 @@ def test_at_the_end_of_the_rows_only_variables_that_may_follow_are_named(
         assert waited == f"the end of the rows: the row behind might have been {might}"
     else:
         assert "might have been" not in waited
+
+
+@pytest.mark.parametrize(("by", "third"), [("seq", "seq 5"), ("ROW", "row 3")])
+def test_rows_of_one_time_are_told_apart(tmp_path: Path, by: str, third: str) -> None:
+    rows = pl.DataFrame(
+        {"t": [1, 1, 1, 2, 2, 2, 3], "seq": [1, 2, 5, 1, 2, 5, 1], "x": [9, 8, 7, 6, 9, 5, 5]}
+    )
+    query = ps.query(
+        f"FROM s MATCH_RECOGNIZE (ORDER BY t, {by} MEASURES MATCH_NUMBER() AS n "
+        "PATTERN (A DOWN+) WITHIN 0 DEFINE DOWN AS x < PREV(x))"
+    )
+    told = query.why({"n": 1}, rows)
+    name, last = third.split()
+    sequence = [1, 2, int(last)]
+    assert told.tables["rows"].select("time", "sequence", "variable").rows() == [
+        *zip([1, 1, 1], sequence, ["A", "DOWN", "DOWN"], strict=True)
+    ]
+    assert told.choices == (
+        f"DOWN+ is greedy: reluctant, the match would be A at 1 ({name} 1), DOWN at 1 ({name} 2)",
+        f"left out, because they begin in it: those at 1 ({name} 2) (AFTER MATCH SKIP PAST LAST ROW)",
+    )
+    # the row at 2 is lower, but too late
+    assert told.waited_for == (f"the row at 2 ({name} 1): WITHIN 0 is over",)
+    assert told.reported_at == 2
+    # at 2 another row could still come in time
+    (waited,) = query.why({"n": 2}, rows[:-1]).waited_for
+    assert waited == "the end of the rows: the row behind might have been DOWN"
+    if by == "seq":
+        kept = ps.archive(tmp_path / "lake", time="t", key=[])
+        kept.append(rows)
+        assert str(query.why({"n": 1}, kept)) == str(told)

@@ -11,9 +11,10 @@ import polars as pl
 import pytest
 
 import piestream as ps
+from piestream.diagnosis.row_places import Instant
 from piestream.language.row_patterns import Skip, SkipMode
 from tests.row_patterns.oracle import Row, _Partition, matches
-from tests.row_patterns.randoms import Case, random_case, with_what_holds
+from tests.row_patterns.randoms import Case, random_case, row_case, with_what_holds
 
 _TYPES = {"k": int, "t": int, "x": int, "name": str, "a": bool, "b": bool, "c": bool}
 #: A row to come of which every condition holds.
@@ -37,7 +38,7 @@ def _is_beginning(case: Case, place: int, path: list[str]) -> bool:
     assert pattern is not None
     known = case.rows[: place + len(path)]
     last = known[-1]["t"] if known else 0
-    for more in range(5):
+    for more in range(7):
         future: list[Row] = [{**_ANYTHING, "t": last} for _ in range(more)]
         where = _Partition(pattern, [*known, *future], None, 1)
         for way in where.ways(pattern.pattern, place, (), False):
@@ -46,35 +47,59 @@ def _is_beginning(case: Case, place: int, path: list[str]) -> bool:
     return False
 
 
-def test_every_near_miss_is_one_and_what_was_reached_is_a_beginning(few_seeds: range) -> None:
+@pytest.mark.parametrize("one_time", [False, True], ids=["by time", "rows of one time"])
+def test_every_near_miss_is_one_and_what_was_reached_is_a_beginning(
+    few_seeds: range, one_time: bool
+) -> None:
     tried = 0
     for seed in few_seeds[::3]:
         case = random_case(seed)
+        frame = pl.DataFrame(case.events(), schema=_TYPES)
+        if one_time:
+            case, frame = row_case(seed, memory=False)
         rows = case.query.rows
         assert rows is not None
         if not case.rows or rows.mode.value:
             continue
-        place = Random(seed).randrange(len(case.rows))
-        at = case.rows[place]["t"]
-        frame = pl.DataFrame(case.events(), schema=_TYPES)
+        at = case.rows[Random(seed).randrange(len(case.rows))]["t"]
+        places = [n for n, row in enumerate(case.rows) if row["t"] == at]
+        if not case.query.streams[0].row_order:
+            frame = frame.sample(fraction=1, shuffle=True, seed=seed)
         found = case.query.why_not(frame, partition={"k": 0}, between=(at, at), most=20)
         about = f"seed {seed} at {at}: {case.query}"
-        if _begins(case.query, case.rows, place):
-            assert found.matches == 1, about
+        begun = sum(_begins(case.query, case.rows, place) for place in places)
+        if begun:
+            assert found.matches == begun, about
             continue
         tried += 1
         assert not found.matches, about
         for miss in found.near_misses:
-            assert _begins(miss.query, case.rows, place), f"{about}\n{miss.text}"
+            held = with_what_holds(miss.query, case.rows) if one_time else case.rows
+            assert any(_begins(miss.query, held, n) for n in places), f"{about}\n{miss.text}"
         kinds = [miss.kind for miss in found.near_misses]
-        assert ("skip" in kinds) == _begins(_everywhere(case.query), case.rows, place), about
+        everywhere = _everywhere(case.query)
+        assert ("skip" in kinds) == any(_begins(everywhere, case.rows, n) for n in places), about
         if found.reached is not None and not set("^$") & set(str(case.query)):
             path = [name for _, name in found.reached.path]
+            place = places[0] if not path else _place_of(case, found.reached.path[0][0])
+            assert place in places, about
             assert _is_beginning(case, place, path), f"{about}\n{found}"
+            if found.reached.stopped_at is not None:
+                assert _place_of(case, found.reached.stopped_at) == place + len(path), about
             for failed in found.reached.failed:
                 assert failed.variable not in case.rows[place + len(path)]["holds"]
                 assert _is_beginning_with(case, place, path, failed.variable), f"{about}\n{found}"
     assert tried or len(few_seeds) < 50
+
+
+def _place_of(case: Case, shown: Any) -> int:
+    """The row that a time shows, or an instant where several rows have one time."""
+    if not isinstance(shown, Instant):
+        return [row["t"] for row in case.rows].index(shown)
+    if shown.column is not None:  # seq counts rows, by two
+        return int(shown.value) // 2
+    of_time = [n for n, row in enumerate(case.rows) if row["t"] == shown.time]
+    return of_time[shown.value - 1]
 
 
 def _is_beginning_with(case: Case, place: int, path: list[str], variable: str) -> bool:
@@ -85,7 +110,7 @@ def _is_beginning_with(case: Case, place: int, path: list[str], variable: str) -
     pattern = case.query.rows
     assert pattern is not None
     known = changed.rows[: row + 1]
-    for more in range(5):
+    for more in range(7):
         future: list[Row] = [{**_ANYTHING, "t": known[-1]["t"]} for _ in range(more)]
         where = _Partition(pattern, [*known, *future], None, 1)
         for way in where.ways(pattern.pattern, place, (), False):
@@ -296,3 +321,33 @@ def test_a_length_in_shorter_ticks_than_those_of_the_time_column_is_left_as_it_i
     )
     found = query.why_not(rows, between=(0, 0))
     assert [miss.kind for miss in found.near_misses] == ["quantifier"]
+
+
+@pytest.mark.parametrize(
+    ("by", "second", "third"), [("seq", "seq 2", "seq 5"), ("ROW", "row 2", "row 3")]
+)
+def test_rows_of_one_time_are_told_apart(by: str, second: str, third: str) -> None:
+    rows = pl.DataFrame(
+        {"t": [1, 1, 1, 2, 2, 2, 3], "seq": [1, 2, 5, 1, 2, 5, 1], "x": [9, 8, 7, 6, 9, 5, 5]}
+    )
+    query = ps.query(
+        f"FROM s MATCH_RECOGNIZE (ORDER BY t, {by} MEASURES COUNT(*) AS n "
+        "PATTERN (A DOWN UP) WITHIN 0 DEFINE A AS x > 8, DOWN AS x < A.x - 5, UP AS x > 8)"
+    )
+    found = query.why_not(rows, between=(1, 1))
+    first = second.replace("2", "1")
+    assert str(found).splitlines() == [
+        f"the pattern came to A at 1 ({first}); complete: A",
+        f"1 ({second}) is not DOWN (x < A.x - 5): x 8, A.x 9",
+        "no single change of a number in a condition, a quantifier or WITHIN makes a match appear; "
+        "query.diagnose shows what is there",
+    ]
+    rises = ps.query(
+        f"FROM s MATCH_RECOGNIZE (ORDER BY t, {by} MEASURES COUNT(*) AS n "
+        "PATTERN (A DOWN{3} UP) WITHIN 0 DEFINE DOWN AS x < PREV(x), UP AS x > PREV(x))"
+    ).why_not(rows, between=(1, 1))
+    assert str(rises).splitlines() == [
+        f"the pattern came to A at 1 ({first}), DOWN from 1 ({second}) to 1 ({third}); complete: A",
+        f"2 ({first}) is 1 behind the first row (WITHIN 0)",
+        "1. the match takes 1 (WITHIN 0); with WITHIN 1 it matches",
+    ]

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from piestream.archives.archive import archive
 from piestream.language import Query, QueryError, parse
 from piestream.spark import flush
 from tests.spark.streams import InputsPlayer, Player, frame_of, rows_of
@@ -226,6 +227,11 @@ def test_events_of_one_time_are_in_the_order_that_a_column_says(spark: Any, tmp_
     inside = parse(f"FROM ({by_row}) AS m DEFINE m AS m PATTERN m WITHIN 3")
     with pytest.raises(QueryError, match="rows of a Spark frame stand in no order"):
         inside.run({"trades": frame_of(spark, frames["trades"])})
+    lake = archive(tmp_path / "lake", time="ts", key=[])
+    lake.append(frames["trades"])
+    assert len(by_row.run(lake)) == len(by_row.run(frames["trades"])) > 0
+    with pytest.raises(QueryError, match="rows of a Spark frame stand in no order"):
+        by_row.run(lake.on_spark(spark))
 
 
 def test_runs_of_events_of_one_time_are_bridged_as_in_a_frame(spark: Any, tmp_path: Path) -> None:
