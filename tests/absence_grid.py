@@ -229,42 +229,49 @@ def decided_at(
 ) -> Instant | None:
     """When it is decided that no c satisfies a group; None: not as far as time has gone.
 
-    What time has decided of one group, the end of the input may show otherwise while another is open.
+    That is not before its trigger. Each group is decided by itself, and what is decided stays so.
     ``present`` has the starts of the match's intervals, by symbol, and ``closing`` the instants at which
     the input is closed.
     """
+    begun = max(present.values())
 
-    def is_possible(instant: Instant) -> bool:
+    def is_possible(group: GridGroup, instant: Instant) -> bool:
         def runs(name: str) -> list[Run]:
             return known_runs(times, holds[name], max_gap, instant, until)
 
         known = {
-            name: next(r for r in runs(name) if r.start == start) for name, start in present.items()
+            name: next(r for r in runs(name) if r.start == present[name])
+            for name in group.relations
         }
+        taken = {present[name] for name in group.same}
+        some = [r for r in runs(group.absent) if r.start not in taken]
+        everything = {name: runs(name) for name in {*group.relations, group.absent}}
         closes = instant.closing != 0
-        for group in groups:
-            related = {name: run for name, run in known.items() if name in group.relations}
-            taken = {present[name] for name in group.same}
-            some = [r for r in runs(group.absent) if r.start not in taken]
-            everything = {name: runs(name) for name in {*group.relations, group.absent}}
-            for c in (None, *some):
-                if _may_satisfy(group, instant.time, related, c, closes, everything):
-                    return True
-        return False
+        return any(
+            _may_satisfy(group, instant.time, known, c, closes, everything) for c in (None, *some)
+        )
 
-    if not trigger.closing:
-        events = [time for time in times if time > trigger.time]
-        for first, end in zip([trigger.time, *events], [*events, until], strict=True):
+    def decided(group: GridGroup) -> Instant | None:
+        events = [time for time in times if time > begun]
+        for first, end in zip([begun, *events], [*events, until], strict=True):
             instants = range(
                 first, max(end, first + 1)
             )  # what is at `until` has not passed, but for an event
             low, high = 0, len(instants)
             while low < high:  # without an event, it only becomes impossible
                 middle = (low + high) // 2
-                if is_possible(Instant(0, instants[middle])):
+                if is_possible(group, Instant(0, instants[middle])):
                     low = middle + 1
                 else:
                     high = middle
             if low < len(instants):
                 return Instant(0, instants[low])
-    return next((at for at in closing if at >= trigger and not is_possible(at)), None)
+        return next((at for at in closing if not is_possible(group, at)), None)
+
+    found = [trigger]
+    for group in groups:
+        at = decided(group)
+        if at is None:
+            return None
+        found.append(at)
+    return max(found)

@@ -625,7 +625,7 @@ class _Partition:
     # Absences
 
     def instants_of_absences(self, most: int) -> set[int]:
-        """Between events, the instants at which some match is no longer waited for.
+        """Between events, the instants at which an absence is decided for some match.
 
         The end of the input comes after all of them.
         """
@@ -633,35 +633,56 @@ class _Partition:
         for count, match in enumerate(self._bindings({}, self.present)):
             if count >= most:
                 raise TooManyMatchesError(f"more than {most} matches in one partition")
-            for now in range(match.trigger, self.n_open):
-                at = self._possible_until(match, now)
-                if at is None or at == absent.CERTAIN:
-                    break
-                following = [moment.time for moment in self.moments[now + 1 : self.n_open]]
-                if at < min(following, default=self.until):
-                    found.add(math.floor(at))
+            for group in self.groups:
+                found |= {*self._instants_of(group, match)}
         return found
 
+    def _instants_of(self, group: Group, match: Match) -> Iterator[int]:
+        """Those of one NOT beside a match: one after each moment from which nothing else would come."""
+        for now in range(self._begun(match), self.n_open):
+            at = self._possible_until(group, match, now)
+            if at is None or at == absent.CERTAIN:
+                return
+            following = [moment.time for moment in self.moments[now + 1 : self.n_open]]
+            if at < min(following, default=self.until):
+                yield math.floor(at)
+
+    def _begun(self, match: Match) -> int:
+        """The moment at which the last interval of a match begins."""
+        return max(interval.start for interval in match.intervals.values())
+
     def _absent_from(self, match: Match) -> int | None:
-        """The first moment, not before its trigger, from which no interval can satisfy a NOT."""
-        for now in range(match.trigger, len(self.moments)):
-            until = self._possible_until(match, now)
+        """The first moment, not before its trigger, from which every NOT is decided.
+
+        What is decided stays so.
+        """
+        decided = [match.trigger]
+        for group in self.groups:
+            at = self._none_from(group, match)
+            if at is None:
+                return None
+            decided.append(at)
+        return max(decided)
+
+    def _none_from(self, group: Group, match: Match) -> int | None:
+        """The first moment from which no interval can satisfy a NOT, whatever comes."""
+        for now in range(self._begun(match), len(self.moments)):
+            until = self._possible_until(group, match, now)
             if until is None:
                 return now
             if until == absent.CERTAIN:
                 break
         return None
 
-    def _possible_until(self, match: Match, now: int) -> Time | None:
-        """Until when, as far as is known at a moment, some NOT could be satisfied; None: none can."""
+    def _possible_until(self, group: Group, match: Match, now: int) -> Time | None:
+        """Until when, as far as is known at a moment, a NOT could be satisfied; None: it cannot."""
         found: Time | None = None
-        for group in self.groups:
-            for span, present in self._group_outlooks(group, match, now):
-                until = self._last_instant(group, match, now, span, present)
-                if until is not None and (found is None or until > found):
-                    found = until
-                if until == absent.CERTAIN:
-                    return until
+        for span, present in self._group_outlooks(group, match, now):
+            until = self._last_instant(group, match, now, span, present)
+            if until is not None and (found is None or until > found):
+                found = until
+            if until == absent.CERTAIN:
+                return until
         return found
 
     def _last_instant(

@@ -616,13 +616,26 @@ class _Partition:
     # Absences
 
     def _absent_from(self, bound: Mapping[str, Known], trigger: Time) -> Time | None:
-        """The first instant, not before its trigger, from which no interval can satisfy a NOT.
+        """The first instant, not before its trigger, from which every NOT is decided.
+
+        What is decided stays so.
+        """
+        decided = [trigger]
+        for group in self.groups:
+            at = self._none_from(group, bound)
+            if at is None:
+                return None
+            decided.append(at)
+        return max(decided)
+
+    def _none_from(self, group: Group, bound: Mapping[str, Known]) -> Time | None:
+        """The first instant from which no interval can satisfy a NOT, whatever comes.
 
         The end of the input comes after all that time brings.
         """
-        now: Time | None = trigger
+        now: Time | None = max(known.since for known in bound.values())
         while now is not None:
-            until = self._possible_until(bound, now)
+            until = self._possible_until(group, bound, now)
             if until is None:
                 return now
             if until == absent.CERTAIN:
@@ -639,16 +652,15 @@ class _Partition:
                 now = min(coming or closing, default=None)
         return None
 
-    def _possible_until(self, bound: Mapping[str, Known], now: Time) -> Time | None:
-        """Until when, as far as is known at an instant, some NOT could be satisfied; None: none can."""
+    def _possible_until(self, group: Group, bound: Mapping[str, Known], now: Time) -> Time | None:
+        """Until when, as far as is known at an instant, a NOT could be satisfied; None: it cannot."""
         found: Time | None = None
-        for group in self.groups:
-            for spans in self._may_be_absent(group, bound, now):
-                until = self._last_instant(group, bound, spans, now)
-                if until == absent.CERTAIN:
-                    return until
-                if until is not None and (found is None or until > found):
-                    found = until
+        for spans in self._may_be_absent(group, bound, now):
+            until = self._last_instant(group, bound, spans, now)
+            if until == absent.CERTAIN:
+                return until
+            if until is not None and (found is None or until > found):
+                found = until
         return found
 
     def _may_be_absent(
@@ -788,11 +800,13 @@ class _Partition:
         )
 
     def _is_after(self, one: Known, end: Time, now: Time) -> bool:
-        """Whether an interval has not ended by an end, as far as is known."""
+        """Whether an interval has not ended by an end, whatever comes next."""
         known = one.end_at(now)
         if known is None:
             known = one.ceased_at(now)
-        return known is None or known > end
+        if known is None:  # by an end that is still to come it may have ended
+            return end <= now
+        return known > end
 
     def _may_become_silent(self, stream: int, longest: int, now: Time) -> Iterator[absent.Span]:
         """What is a silence if no event comes for as long as that takes, of which nothing is known yet."""

@@ -85,6 +85,7 @@ class LiveFeed(InputFeed):
     """Takes rows of any live stream to the open stream of a query that reads archives, too."""
 
     stream_kind: ClassVar[type[CombinedStream]] = LiveStream
+    is_repeatable: ClassVar[bool] = False  # an archive may have changed meanwhile
 
     def __init__(self, opening: Opening, recovers: bool, archives: Mapping[str, Archive]) -> None:
         super().__init__(opening, recovers)

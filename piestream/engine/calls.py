@@ -20,6 +20,7 @@ from piestream.engine.batches import BatchArrays, Changes
 from piestream.joins.absences import settle
 from piestream.joins.arrivals import apply_rows
 from piestream.joins.batch import detect, new_scratch
+from piestream.joins.closing import keep_before_end
 from piestream.joins.first import extend_to_first
 from piestream.joins.insertion import insert_next
 from piestream.joins.output import complete
@@ -49,6 +50,7 @@ def _separate_loops(program: Program) -> dict[str, Separate[..., Any]]:
     loops: dict[str, Separate[..., Any]] = {}
     if program.absences_at != NONE:
         loops["settle_at"] = settle
+        loops["keep_before_end_at"] = keep_before_end
     if program.has_lists:
         loops["apply_rows_at"] = apply_rows
         loops["insert_next_at"] = insert_next

@@ -251,8 +251,8 @@ class Detector:
         self.timers.touch(expired)  # more may be due later
         return found
 
-    def close(self, most_rows: int = INT64_MAX) -> Iterator[Words]:
-        """No more events come: end what is open at the last event of its partition.
+    def close(self, now: int, most_rows: int = INT64_MAX) -> Iterator[Words]:
+        """No more events come, and time is ``now``: end what is open at the last event of its partition.
 
         An interval that began with that event ends one tick later. The rows come in portions.
         """
@@ -261,7 +261,7 @@ class Detector:
             is_open &= self.partitions.column("mask") != 0
         batch = Batch.without_rows(np.flatnonzero(is_open))
         changes = (batch.times, batch.times, batch.row_offsets)
-        return self._portions(batch, changes, INT64_MIN, most_rows, closes=True)
+        return self._portions(batch, changes, now, most_rows, closes=True)
 
     def _changes(self, batch: Batch) -> Changes:
         changes: Changes = find_changes(

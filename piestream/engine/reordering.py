@@ -236,7 +236,7 @@ def tie_error(projection: Projection, rows: pl.DataFrame, row: int) -> TieError:
     time, what, advice = binding.time.name, "time", ""
     if binding.sequence is not None:
         what = f"{time} and {binding.sequence.name}"
-    elif not binding.parts:
+    else:
         advice = (
             f"; ORDER BY {time}, seq takes all of them, in the order of a column such as seq, "
             f"and ORDER BY {time}, ROW in that of their rows"

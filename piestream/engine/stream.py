@@ -288,7 +288,7 @@ class Stream:
     def _closed(self, at_end: AtEnd | None, most_rows: int) -> Iterator[pl.DataFrame]:
         """The results of ending the open intervals, if the input is to be closed."""
         if (at_end or self._at_end) == "close":
-            yield from map(self._results, self.detector.close(most_rows))
+            yield from map(self._results, self.detector.close(self.reached, most_rows))
             self._incomplete = 0
 
     def _check_end(self, at_end: AtEnd | None) -> None:
@@ -314,7 +314,7 @@ class Stream:
             if not self._finished or self.latest > _LAST_CLOSABLE:
                 return 0
             with self.changes:
-                closed = self.detector.close(PORTION_ROWS)
+                closed = self.detector.close(self.reached, PORTION_ROWS)
                 self._incomplete = sum(len(self._passing(found)[0].rows) for found in closed)
         return self._incomplete
 

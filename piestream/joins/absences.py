@@ -89,6 +89,7 @@ class _Settling(Record):
     """What is judged at an instant. (What it is lies nowhere.)"""
 
     judged: Carried[Judged]  # a match; which one is written into `match`
+    before: Carried[Judged]  # the same as it was before the end of the input, where that has come
     match: Carried[AwaitedMatch]
     store: Carried[AwaitedStore]
     scratch: Carried[Scratch]
@@ -105,7 +106,7 @@ class _Settling(Record):
         n = self.matches.n_symbols
         for s in range(n):
             self.match.ids[s] = awaited.ids[s]
-        verdict = judge(self.judged, self.scratch, self.floor, self.match)
+        verdict = judge(self.judged, self.before, self.scratch, self.floor, self.match)
         if verdict == UNDECIDED:
             self.store.update(number, self.match)
             return True
@@ -193,7 +194,7 @@ def _add_found(settling: _Settling, found: int) -> int:
     for number in range(found):
         for s in range(n):
             match.ids[s] = 0 if absent >> s & 1 else matches[number * n + s]
-        verdict = judge(settling.judged, scratch, settling.floor, match)
+        verdict = judge(settling.judged, settling.before, scratch, settling.floor, match)
         if verdict == ABSENT:
             matches.copy(number, given, 1)
             given += 1
@@ -224,13 +225,22 @@ def settle(partition: Partition, scratch: Scratch, matches: Matches, time: int, 
     judged = Judged(
         match, partition, match.ids, future, now, passed, instant, told, told_instant, now != time, 0,
     )  # fmt: skip
+    before = judged
+    if scratch.before != NONE:
+        kept = Partition(at_word(partition.pool, scratch.before), program, partition.pool)
+        before = Judged(
+            match, kept, match.ids, future, scratch.before_time, scratch.before_passed,
+            scratch.before_instant, scratch.before_time, scratch.before_instant, False, 0,
+        )  # fmt: skip
     store = AwaitedStore(partition, partition)
-    settling = _Settling(match, judged, match, store, scratch, matches, floor)
+    settling = _Settling(match, judged, before, match, store, scratch, matches, floor)
     found = scratch.n_matches
     changed = scratch.absent_changed
     if (changed or store.known().has_expired) and store.count():
         settling.take_ended(changed & (~partition.mask | scratch.exceeded))
-        settling.take_begun(changed & partition.mask & program.begin_deciding)
+        # of rows that begin, and of those whose known ends pass
+        begun = changed & (partition.mask | program.rows)
+        settling.take_begun(begun & program.begin_deciding)
         if changed & program.absent or store.known().has_expired:
             settling.drop_dead(int(changed & program.absent != 0))
     settling.take_due()

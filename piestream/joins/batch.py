@@ -22,6 +22,7 @@ from piestream.intervals.ticks import minus
 from piestream.joins.absences import is_due, n_awaited, room_to_await, settle
 from piestream.joins.arrivals import apply_rows
 from piestream.joins.bridges import apply_bridged, lasting
+from piestream.joins.closing import keep_before_end
 from piestream.joins.event import apply_event, drain_queue
 from piestream.joins.event_cursor import (
     BatchRows,
@@ -34,6 +35,7 @@ from piestream.joins.event_cursor import (
     may_be_joined,
     next_event,
     next_instant,
+    note_time_before_end,
     note_told,
     pass_time,
     start_partition,
@@ -202,6 +204,7 @@ def detect(
         scratch.n_rows = 0
         scratch.steps = 0
         scratch.visits = 0
+        scratch.before_words = 0
     for g in range(scratch.group if resumes else 0, numbers.size):
         number = numbers[g]
         words = program.partition_words
@@ -212,6 +215,7 @@ def detect(
                 partition.reset()
                 waiting.clear()
                 PoolHeader(pool).used = _POOL_WORDS
+                scratch.before_words = 0
             start_partition(
                 cursor, scratch, partition, pointer(row_offsets), pointer(change_offsets), g
             )
@@ -239,6 +243,15 @@ def detect(
                         cursor.stage = Stage.PAST
                     ends = pass_time(cursor, partition, scratch, now)
                     if not ends and closes:
+                        is_first = awaits and not scratch.closing
+                        if is_first and note_time_before_end(
+                            cursor, partition, columns, scratch, now
+                        ):
+                            growing[_POOL] = keep_before_end(
+                                scratch.keep_before_end_at, partition, growing[_POOL], scratch
+                            )
+                            pool = pointer(growing[_POOL])
+                            partition = Partition(place, program, pool)
                         ends = close_intervals(cursor, partition, scratch)
                     if not ends:
                         break

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from piestream.compiled.arrays import copy_words, ensure_capacity
 from piestream.compiled.constants import NONE, OPEN
-from piestream.compiled.primitives import trailing_zeros
-from piestream.compiled.records import kernel
+from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
+from piestream.compiled.records import Array, kernel, separate_kernel
 from piestream.joins.boxes import box_in
 from piestream.joins.bridges import held_before
 from piestream.joins.orders import BY_START
 from piestream.joins.partition import Partition
-from piestream.joins.state_records import NO_MATCH
+from piestream.joins.scratch import Scratch
+from piestream.joins.state_records import NO_MATCH, PoolHeader
 
 
 @kernel
@@ -46,3 +48,36 @@ def any_open_row_before(partition: Partition, instant: int) -> bool:
         if open_row_before(partition, s, instant) != NONE:
             return True
     return False
+
+
+@separate_kernel
+def keep_before_end(partition: Partition, pool_array: Array, scratch: Scratch) -> Array:
+    """Keep a partition, and the intervals of its symbols, as they are before the end of its input.
+
+    So that what has been decided of an absence by then stays so. Gives the pool, or a larger one.
+    """
+    program = partition.program
+    words = program.partition_words
+    for s in range(program.n_symbols):
+        words += partition.rings[s].capacity * program.symbols[s].width
+    if words > scratch.before_words:
+        scratch.before_room = PoolHeader(pointer(pool_array)).used
+        scratch.before_words = max(words, 2 * scratch.before_words)
+        pool_array = ensure_capacity(pool_array, scratch.before_room, scratch.before_words)
+        header = PoolHeader(pointer(pool_array))
+        header.used += scratch.before_words
+        header.wasted += scratch.before_words  # the next partition takes its place
+    to = scratch.before_room
+    scratch.before = to
+    pool = pointer(pool_array)
+    copy_words(at_word(partition, 0), at_word(pool, to), program.partition_words)
+    kept = Partition(at_word(pool, to), program, pool)
+    to += program.partition_words
+    for s in range(program.n_symbols):
+        ring = kept.rings[s]
+        count = ring.capacity * program.symbols[s].width
+        copy_words(at_word(pool, ring.base), at_word(pool, to), count)
+        ring.base = to
+        to += count
+    keep_alive(pool_array)
+    return pool_array

@@ -11,7 +11,7 @@ from piestream.compiled.primitives import at_word
 from piestream.compiled.records import Carried, Record, Words, kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.runs import first_row_at
-from piestream.intervals.ticks import plus
+from piestream.intervals.ticks import minus, plus
 from piestream.joins.bridges import held_before, last_end
 from piestream.joins.closing import any_open_row_before, runs_of_last_event
 from piestream.joins.counters import add_counts, first_row_of_due_count
@@ -272,6 +272,7 @@ def start_partition(
     cursor.change = change_offsets[g]
     cursor.change_end = change_offsets[g + 1]
     scratch.closing = Closing.NO
+    scratch.before = NONE
     scratch.event_origin = partition.events - cursor.row_begin
     program = partition.program
     if program.has_cells:
@@ -351,3 +352,24 @@ def instant_now(
         at = _BETWEEN
     instant = partition.instant_of(scratch.event_origin + cursor.row, at)
     return instant + (scratch.closing == Closing.TICK_LATER)
+
+
+@kernel
+def note_time_before_end(
+    cursor: EventCursor, partition: Partition, columns: Columns, scratch: Scratch, now: int
+) -> bool:
+    """Note the instant up to which time has passed, before the input ends; False if nothing is open."""
+    if not partition.mask and not any_open_row_before(partition, OPEN):
+        return False
+    last = partition.last_time
+    is_sequenced = partition.program.is_sequenced
+    cursor.time = max(last, minus(now, 1))
+    cursor.is_row = 0
+    cursor.row = cursor.row_end
+    scratch.waits = 1
+    scratch.before_time = cursor.time
+    scratch.before_passed = cursor.time - (is_sequenced & int(now <= last))
+    scratch.before_instant = cursor.time
+    if is_sequenced:
+        scratch.before_instant = instant_now(partition, scratch, columns, cursor)
+    return True

@@ -115,9 +115,13 @@ class Judged(Record):
         end = self.end_instant_of(pair.symbol, self.slot(pair.symbol))
         if end == OPEN:
             return True
-        partition = self.partition
-        latest = partition.latest_end_before(absence.symbol, OPEN)
-        return max(latest, partition.latest_end_before(pair.symbol, OPEN)) <= end
+        return self.may_end_by(absence.symbol, end) and self.may_end_by(pair.symbol, end)
+
+    @method
+    def may_end_by(self, s: int, end: int) -> bool:
+        """Whether all intervals of a symbol that have begun have ended by an instant, or may have."""
+        latest = self.partition.latest_end_before(s, OPEN)
+        return latest <= end or (latest == OPEN and end > self.instant)
 
     @method
     def allowed_to_come(self, absence: Absence, number: int) -> int:

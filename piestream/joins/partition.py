@@ -244,6 +244,15 @@ class Partition(Record):
         return latest
 
     @method
+    def note_gaps(self, s: int, slot: Slot, start: int) -> None:
+        """Note in an interval of a symbol where the gaps before it begin, which a NOT group asks for."""
+        symbol = self.program.symbols[s]
+        for number in range(symbol.gap, symbol.gap_end):
+            gap = self.program.gaps[number]
+            latest = self.latest_end_before(gap.other, start)
+            slot[gap.word] = max(latest, self.latest_end_before(s, start))
+
+    @method
     def await_nothing(self) -> None:
         """Let no match be awaited: the lists of those are empty."""
         self[self.program.absences_at + _AWAITED_DUE] = INT64_MAX

@@ -18,7 +18,7 @@ from piestream.joins.records import Symbol
 from piestream.joins.result_rows import Closing
 from piestream.joins.row_expiry import forget
 from piestream.joins.scratch import KnownRow, Scratch
-from piestream.joins.state_records import NO_MATCH, UNBOUNDED, Held, RowSlot
+from piestream.joins.state_records import NO_MATCH, UNBOUNDED, Held, RowSlot, Slot
 
 
 @kernel
@@ -143,6 +143,7 @@ def begin_row(
         slot[word] = NO_MATCH
     slot.match_bound = NO_MATCH if symbol.bound < symbol.bound_end else UNBOUNDED
     ring.clear_candidate(slot_id)
+    partition.note_gaps(s, Slot(slot), row.start_instant)
     for number in range(symbol.cell, symbol.cell_end):
         cell = program.cells[number]
         words = at_word(slot, cell.word)

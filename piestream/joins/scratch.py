@@ -150,7 +150,15 @@ class Scratch(Record):
     scan_listed_at: int
     extend_to_first_at: int
     complete_at: int
+    keep_before_end_at: int
     events: int  # how many events of the partition there were, up to this one, where that is asked
+    # where absences are judged, a partition as it was before the end of its input (closing.py):
+    before: int  # where in the pool that is kept, or NONE
+    before_room: int  # where there is room for that,
+    before_words: int  # for so many words
+    before_time: int  # the time that had passed by then,
+    before_passed: int  # the last one of which all events were over,
+    before_instant: int  # and the instant
     barred: int  # 1: no match reported at this event is given
     cursors: Table[ScanCursor]  # by depth
     aggregated: WordTable  # by symbol: the row up to which its aggregates are up to date

@@ -117,10 +117,7 @@ def open_interval(partition: Partition, s: int, time: int, instant: int, event: 
         bridged.ceased_instant = OPEN
     if symbol.ended_before != NONE:
         slot[symbol.ended_before] = partition.latest_end_before(s, instant)
-    for number in range(symbol.gap, symbol.gap_end):
-        gap = program.gaps[number]
-        latest = partition.latest_end_before(gap.other, instant)
-        slot[gap.word] = max(latest, partition.latest_end_before(s, instant))
+    partition.note_gaps(s, slot, instant)
     if symbol.first_event != NONE:
         if symbol.counter != NONE:
             event = partition[program.counters[symbol.counter].before]

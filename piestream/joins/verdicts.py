@@ -490,8 +490,16 @@ def _last_report(symbol: Symbol, slot: Slot, shortest: int) -> int:
 
 
 @kernel
-def judge(judged: Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -> int:
+def _was_decided(before: Judged, absence: Absence, scratch: Scratch) -> bool:
+    """Whether an absence was decided ``before`` the end of the input, where that has come."""
+    return scratch.before != NONE and _judge_group(before, absence, scratch)[0] == ABSENT
+
+
+@kernel
+def judge(judged: Judged, before: Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -> int:
     """What is known of all absences of a match.
+
+    What has been decided ``before`` the end of the input stays so.
 
     If it is not decided, notes in ``match`` until when, and what that waits for: one group that is not
     decided before. That is the one for which an interval to come is possible for the longest time, else one
@@ -519,6 +527,8 @@ def judge(judged: Judged, scratch: Scratch, floor: int, match: AwaitedMatch) -> 
     for number in range(program.n_absences):
         absence = program.absences[number]
         found, until, is_to_come = _judge_group(judged, absence, scratch)
+        if found != ABSENT and _was_decided(before, absence, scratch):
+            continue
         if found == PRESENT:
             return PRESENT
         if found == ABSENT or is_to_come < waits_for_one_to_come:

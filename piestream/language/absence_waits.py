@@ -11,14 +11,17 @@ from piestream.automata.differences import Differences, End, Pair, close
 from piestream.expressions.durations import Duration
 from piestream.language.absences import Absence
 from piestream.language.difference_bounds import amount_of, bounds_of, lasting_of
-from piestream.language.parts import Constraint
+from piestream.language.parts import Constraint, Emit
 from piestream.language.windows import NO_WINDOW, Window, all_windows
 from piestream.relations import ANY, PRECISE_FORM, Relation, convex_parts
 
 if TYPE_CHECKING:
     from piestream.language.model import Query
 
-__all__ = ["wait_texts"]
+__all__ = ["UNLESS_CLOSED", "wait_texts"]
+
+#: What is said besides where the end of the input can make a match known.
+UNLESS_CLOSED = ', unless at_end="close" makes it known'
 
 _PRECISE = Relation(sum(PRECISE_FORM.values()))
 
@@ -56,6 +59,7 @@ class _Waiting:
         self, query: Query, absence: Absence, unit: str | None, closed: Differences
     ) -> None:
         self.names = [symbol.name for symbol in query.present]
+        self.unless = UNLESS_CLOSED if _may_be_known_by_an_end(query) else ""
         self.closed, self.unit = closed, unit
         late = query.stream_of(absence.symbol).lateness
         which = query.stream_of(absence.symbol).known_by if late is None else late.which
@@ -119,10 +123,21 @@ class _Waiting:
         shown = Duration(wait, window.length.in_ticks and self.unit is None)
         name = self.absent[0]
         return (
-            f"no match can be reported in time: that no {name} comes is known "
+            f"no match can be reported in time{self.unless}: that no {name} comes is known "
             f"{'later than' * is_later or 'at least'} {shown} after the start of {window.symbol}, "
             f"and WITHIN {window.length} is over by then"
         )
+
+
+def _may_be_known_by_an_end(query: Query) -> bool:
+    """Whether the end of an interval may make a match known, which the end of the input can be, too.
+
+    That is shown with the last event, so that it may be in time whatever time has decided since.
+    """
+    if query.emit is Emit.COMPLETION or len(query.present) > 1:
+        return True
+    (symbol,) = query.present
+    return symbol.at_most is not None or symbol.at_most_events is not None
 
 
 def _among_runs(constraint: Constraint, same: Collection[str]) -> Constraint:

@@ -12,7 +12,7 @@ from piestream.language.parts import Constraint
 from piestream.language.validate_pattern import Pairs, clash_of
 from piestream.language.validation import Validation
 from piestream.language.windows import NO_WINDOW
-from piestream.relations import ANY, Relation, convex_parts, names
+from piestream.relations import ANY, convex_parts, names
 
 #: Choices of relations, of which each is judged by itself, that one NOT may leave.
 _MOST_CHOICES = 512
@@ -115,15 +115,6 @@ def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool
     """Whether a NOT asks what is not looked after yet; reports it."""
     before = len(validation.diagnostics)
     streams = {one.name: validation.draft.streams[one.stream] for one in validation.draft.symbols}
-    for one in spec.constraints:
-        precise = one.relations & (Relation.FOLLOWED_BY | Relation.FOLLOWS)
-        ready = [name for name in (one.x, one.y) if name in streams and streams[name].is_ready_made]
-        if precise and ready:
-            listed = " and ".join(names(precise))
-            message = (
-                f"{listed} in NOT (…) can be of runs only yet, and {ready[0]} comes ready-made"
-            )
-            validation.report(one.span, message, "write before or after")
     for definition in validation.draft.symbols:
         if definition.name != symbol:
             continue

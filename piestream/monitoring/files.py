@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from os import PathLike
 from pathlib import Path
 
 from piestream.adapters.named_files import NamedFile
@@ -15,12 +16,15 @@ __all__ = ["check_place", "name_of", "read_status", "write_whole"]
 _MOST_BYTES = 1 << 24
 
 
-def name_of(path: Path) -> str:
+def name_of(path: str | PathLike[str]) -> str:
     """What is called by a path of a status.
 
-    >>> name_of(Path("run/pumps.status.json"))
+    >>> name_of("run/pumps.status.json")
     'pumps'
     """
+    if not isinstance(path, str | PathLike):
+        raise TypeError(f"status is the path of a file, not {path!r}")
+    path = Path(path)
     return path.name.partition(".")[0] or path.name
 
 

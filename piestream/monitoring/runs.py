@@ -35,7 +35,7 @@ class PublishedRun:
 
     def __init__(self, query: Query, stream: Stream, path: str | Path) -> None:
         self._recent = RecentRows()
-        self._query, self._stream, self._name = query, stream, name_of(Path(path))
+        self._query, self._stream, self._name = query, stream, name_of(path)
         stream.on_results = self._recent.note
         self._publisher = Publisher(path, self._status)
 

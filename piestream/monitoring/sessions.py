@@ -49,7 +49,7 @@ class PublishedSession(Session):
     ) -> None:
         self._recent = RecentRows()
         super().__init__(query, state=state, schema=schema, **options)
-        self._name = name_of(Path(path))
+        self._name = name_of(path)
         self._publisher = Publisher(path, _reader(weakref.ref(self)))
         self._publisher.start()
         # where nobody closes it: when it is collected, and when the process ends

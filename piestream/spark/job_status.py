@@ -35,7 +35,7 @@ def publish(
     name that ``run`` was given for them. ``piestream watch`` reads the file. What it gives can be told
     to ``stop("closed")`` before the query ends.
     """
-    progress = _Progress(running, name_of(Path(path)), query, metrics)
+    progress = _Progress(running, name_of(path), query, metrics)
     publisher = Publisher(path, progress.read, _RATE_SECONDS)
     publisher.start()
     return publisher

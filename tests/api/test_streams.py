@@ -5,12 +5,15 @@ from __future__ import annotations
 import tracemalloc
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import polars as pl
 import pytest
 
 import piestream as ps
+from piestream.adapters.input_session import InputFeed
+from piestream.engine.combined import CombinedStream
 from piestream.plan.combined import bind_combined
 
 _TWO = ps.query("""
@@ -86,7 +89,7 @@ def test_a_late_row_is_late_by_the_clock_of_all_streams() -> None:
 def test_two_events_of_one_stream_tie_and_of_two_streams_do_not() -> None:
     a, b = pl.DataFrame(_A), pl.DataFrame({"t": [1, 3], "q": [9, 9]})
     assert _TWO.run({"a": a, "b": b}).height == 0
-    with pytest.raises(ps.TieError, match="of b"):
+    with pytest.raises(ps.TieError, match=r"of b; .* ORDER BY t, seq takes all of them"):
         _TWO.run({"a": a, "b": pl.concat([b, b])})
 
 
@@ -300,3 +303,101 @@ def test_what_a_query_in_brackets_gives_at_its_end_finds_what_was_given_before()
         for name, at in (("late_in", 9), ("soon_in", 1))
     }
     assert query.run(rows, at_end="close").rows() == [(10, 1, 9)]
+
+
+SILENT = ps.query(
+    "FROM s PARTITION BY k ORDER BY t DEFINE a AS x > 0, b AS SILENCE LONGER THAN 1 "
+    "PATTERN a met-by b WITHIN 9 RETURN a.ts, b.ts, FIRST(a.note) AS note"
+)
+LATE = [
+    {"k": 1, "t": 4, "x": None, "note": None},
+    {"k": 1, "t": 6, "x": 2, "note": None},
+    {"k": 2, "t": 6, "x": None, "note": None},
+    {"k": 1, "t": 8, "x": 0, "note": None},
+    {"k": 1, "t": 10, "x": 3, "note": "late"},
+    {"k": 1, "t": 11, "x": 0, "note": None},
+    {"k": 1, "t": 20, "x": 1, "note": "x"},
+    {"k": 1, "t": 21, "x": None, "note": None},
+]
+
+
+def _pushed_one_by_one(session: ps.Session, as_frames: bool) -> list[dict[str, Any]]:
+    found = []
+    for row in LATE:
+        rows: Any = pl.DataFrame([row]) if as_frames else row
+        given = session.push(rows)
+        found += given.to_dicts() if as_frames else given
+    return found
+
+
+@pytest.mark.parametrize("as_frames", [False, True])
+def test_a_column_that_was_missing_so_far_gets_its_type_when_a_value_comes(as_frames: bool) -> None:
+    session = SILENT.open()
+    expected = SILENT.run(pl.DataFrame(LATE)).to_dicts()
+    assert len(expected) == 3
+    assert _pushed_one_by_one(session, as_frames) == expected
+    seen = session.statistics
+    assert (seen.events + seen.waiting, seen.matches) == (len(LATE), 3)
+
+
+@pytest.mark.parametrize("place", [(CombinedStream, "process_inputs"), (InputFeed, "_keep")])
+def test_a_call_in_which_a_type_comes_up_may_be_interrupted(
+    monkeypatch: pytest.MonkeyPatch, place: tuple[type, str]
+) -> None:
+    work = getattr(*place)
+
+    def interrupted(*given: Any) -> Any:
+        work(*given)
+        raise KeyboardInterrupt
+
+    session = SILENT.open()
+    found = session.push(LATE[0])
+    for row in LATE[1:5]:
+        with monkeypatch.context() as patch:
+            patch.setattr(*place, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                session.push(row)
+        found += session.push(row)
+    assert found + session.push(LATE[5:]) == SILENT.run(LATE)
+
+
+@pytest.mark.parametrize("as_frames", [False, True])
+@pytest.mark.parametrize("most", ["_MOST_CALLS", "_MOST_BYTES"])
+def test_a_type_that_comes_up_too_late_is_refused(
+    as_frames: bool, most: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"piestream.adapters.input_session.{most}", 1)
+    with pytest.raises(ps.SchemaError, match=r"had Null before: say the types when the session is"):
+        _pushed_one_by_one(SILENT.open(), as_frames)
+    types = {"k": int, "t": int, "x": int, "note": str}
+    assert len(_pushed_one_by_one(SILENT.open(schema=types), as_frames)) == 3
+
+
+def test_a_type_that_comes_up_after_a_snapshot_is_refused_and_nothing_is_lost() -> None:
+    session = SILENT.open()
+    session.push(LATE[0])
+    session = SILENT.open(state=session.snapshot())
+    with pytest.raises(ps.SchemaError, match="had Null before"):
+        session.push(LATE[1])
+    assert session.push({**LATE[1], "x": None}) == session.advance(9) == []
+    assert session.statistics.events == 2
+
+
+def test_a_type_that_does_not_fit_is_refused_and_leaves_the_session_as_it_was() -> None:
+    session = SILENT.open()
+    session.push(LATE[0])
+    with pytest.raises(ps.QueryError, match="cannot mix"):
+        session.push({**LATE[1], "x": "much"})
+    assert session.push(LATE[1:4]) + session.push(LATE[4:]) == SILENT.run(LATE)
+
+
+def test_times_that_were_given_meanwhile_are_given_again() -> None:
+    session = SILENT.open(lateness=1)
+    found = session.push(LATE[0])
+    session.advance(5)
+    found += session.push(LATE[2])
+    found += session.advance(7)
+    found += session.push({"k": 1, "t": 8, "x": 2, "note": None})
+    found += session.push({"k": 1, "t": 12, "x": 2, "note": "y"})
+    found += session.close()
+    assert [(row["a_ts"], row["b_ts"]) for row in found] == [(8, 4)]

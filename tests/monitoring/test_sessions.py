@@ -228,3 +228,8 @@ def test_a_refused_push_leaves_the_status(tmp_path: Path) -> None:
         session.push(_events(1))
     assert ps.status(session).numbers["events"] == 1
     session.close()
+
+
+def test_a_status_is_written_to_a_path() -> None:
+    with pytest.raises(TypeError, match="status is the path of a file, not 5"):
+        QUERY.open(status=5)  # type: ignore[arg-type]

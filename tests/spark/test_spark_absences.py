@@ -60,3 +60,22 @@ def test_a_deadline_passes_in_a_key_that_no_row_comes_to(spark: Any, tmp_path: P
     player = Player(spark, query, events, tmp_path, lateness=3, partitioning="key")
     player.play(events, later)
     assert sorted(player.rows().rows()) == [(1, 12, 0, 2), (2, 13, 0, 3)]
+
+
+@pytest.mark.parametrize("emit", ["TRIGGER", "COMPLETION", "BOTH"])
+@pytest.mark.parametrize("until", [400, 6])
+def test_what_time_decides_before_the_end_of_the_input_stays_so(
+    spark: Any, emit: str, until: int
+) -> None:
+    """Also where the time is that of a key in another task."""
+    query = ps.query(
+        "FROM s PARTITION BY k ORDER BY ts DEFINE a AS a, c AS c "
+        f"PATTERN a AND NOT (c after a AND c.ts - a.ts <= 5) WITHIN 40 EMIT ON {emit}"
+    )
+    rows = [(key, ts, True, False) for key in range(9) for ts in (1, 3 + key // 8)]
+    rows.append((99, until, False, False))
+    events = pl.DataFrame(rows, schema=["k", "ts", "a", "c"], orient="row")
+    expected = query.run(events, at_end="close")
+    assert expected.is_empty() == (until == 6)
+    found = rows_of(query.run(frame_of(spark, events), at_end="close", buckets=8))
+    assert sorted(found.rows(), key=repr) == sorted(expected.rows(), key=repr)

@@ -45,7 +45,8 @@ def _drawn(seed: int, kinds: str) -> CombinedScenario:
     if kinds == _ABSENT:
         return absent_scenario(seed, KINDS["all"])
     if kinds == _BRIDGED:
-        return next(many.drawn for n in count(1_000 * seed) if (many := bridged_absences(n, 6)))
+        found = (bridged_absences(n, 6) for n in count(1_000 * seed))
+        return next(many.drawn for many in found if many and len(many.drawn.inputs) > 1)
     return combined_scenario(seed, KINDS[kinds])
 
 

@@ -3,5 +3,5 @@ WITH s1 FROM began TO ended ID id
 DEFINE a AS s0.b0 AT MOST 3,
        c AS s1.b1
 PATTERN a
-    AND NOT (a finishes c AND c.te - a.ts <= 1)
+    AND NOT (a finishes c AND c.te - a.ts >= 2)
 WITHIN 1000
