@@ -20,7 +20,7 @@ from piestream.archives import costs
 from piestream.archives.pages import Pages
 from piestream.archives.run import ArchiveRun
 from piestream.archives.source import source_of
-from piestream.language.options import FileOptions
+from piestream.language.options import AtEnd, FileOptions
 
 __all__ = [
     "Reading", "archived", "cost_of", "drives", "forced", "least_cost", "reading_of", "rows_and_times",
@@ -95,10 +95,12 @@ def forced(is_selecting: bool | None) -> Iterator[None]:
         costs.LEAST_ROWS, costs.MOST_COST = before
 
 
-def run_as(query: ps.Query, lake: ps.Archive, is_selecting: bool | None) -> None:
+def run_as(
+    query: ps.Query, lake: ps.Archive, is_selecting: bool | None, at_end: AtEnd = "open"
+) -> None:
     """Run a query on one thread, as `forced` says."""
     with forced(is_selecting):
-        query.run(lake, threads=1)
+        query.run(lake, threads=1, at_end=at_end)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,9 @@
 A row that is selected costs more than one of a scan, because rows are put in order and predicates asked
 apart. To begin a read costs as much as some thousand rows, and of each file the footer may have to be read,
 which describes all of its pages.
+
+Where only rows tell how much has to be read, a few cores are tried first, at a small part of the cost of a scan:
+so much is lost where it turns out that a scan costs less.
 """
 
 from __future__ import annotations
@@ -13,45 +16,59 @@ from piestream.archives.pages import Pages, stretches
 from piestream.archives.verdicts import Flags
 
 __all__ = [
+    "AGAIN",
     "GAP",
     "LEAST_ROWS",
     "MOST_COST",
     "MOST_TOGETHER",
     "is_worth_it",
-    "may_search",
     "read_cost",
+    "rows_cost",
+    "scan_cost",
+    "trial_cost",
 ]
 
 #: Of fewer rows all are read: to find out what could be left out takes a twentieth of the time.
 LEAST_ROWS = 1 << 19
 #: What is selected costs at most so much of a scan, or all is scanned.
 MOST_COST = 1.0
-#: So large a part of that may be spent on looking for rows that are needed, and may not be there.
-_SEARCHED = 1 / 8
+#: So large a part of that may be spent to find out how much has to be read.
+TRIED = 1 / 25
 #: Where all cores have to be worked on together, as for LIMIT, they have no more rows than these.
 MOST_TOGETHER = 1 << 24
 #: So many pages more are read to save beginning anew.
 GAP = 3
 
+#: What is worked on once more costs so much a row.
+AGAIN = 1.0
+#: To work on any rows at all costs as much as so many of a scan, of which those with keys cost more.
+_RUN, _RUN_BY_KEY = 50_000, 30_000
 #: A row that is selected; the beginning of a read; and each page of a file that is read of.
 _ROW, _READ, _PAGE = 2.5, 3000, 20
 
 
 def read_cost(pages: Pages, wanted: Flags, row: float = _ROW) -> float:
     """The cost of reading some pages, in rows of a scan."""
-    chosen = np.flatnonzero(wanted)
-    if not len(chosen):
-        return 0.0
-    firsts = [first for first, _ in stretches(chosen, pages.files, GAP)]
-    described = pages.n_pages[np.unique(pages.files[chosen])].sum()
-    return float(row * pages.rows[wanted].sum() + _READ * len(firsts) + _PAGE * described)
+    described = pages.n_pages[np.unique(pages.files[wanted])].sum()
+    return rows_cost(pages, wanted, row) + _PAGE * float(described)
+
+
+def rows_cost(pages: Pages, wanted: Flags, row: float = _ROW) -> float:
+    """The same without that of footers, which a scan reads, too."""
+    firsts = stretches(np.flatnonzero(wanted), pages.files, GAP)
+    return float(row * pages.rows[wanted].sum() + _READ * len(firsts))
+
+
+def scan_cost(pages: Pages) -> float:
+    """The most that what is selected may cost, in rows of a scan."""
+    return MOST_COST * pages.n_rows
+
+
+def trial_cost(pages: Pages, is_keyed: bool) -> float:
+    """The most that reading may cost where it is found out how much has to be read."""
+    return TRIED * scan_cost(pages) - (_RUN_BY_KEY if is_keyed else _RUN)
 
 
 def is_worth_it(pages: Pages, wanted: Flags, more: float = 0.0) -> bool:
     """Whether to read some pages costs no more than a scan, if ``more`` is spent besides."""
-    return read_cost(pages, wanted) + more <= MOST_COST * pages.n_rows
-
-
-def may_search(pages: Pages, searched: Flags) -> bool:
-    """Whether pages may be read on which rows are looked for that may not be there."""
-    return read_cost(pages, searched) <= _SEARCHED * MOST_COST * pages.n_rows
+    return read_cost(pages, wanted) + more <= scan_cost(pages)

@@ -11,10 +11,11 @@ import polars as pl
 
 from piestream.adapters.files import CHUNK_ROWS
 from piestream.archives import costs
-from piestream.archives.cores import Core, Flags, Spans, later
+from piestream.archives.bounded import latest_ends
+from piestream.archives.cores import Core, Spans, later
 from piestream.archives.pages import Words
 from piestream.archives.planning import ArchivePlan
-from piestream.archives.selection import CORE, Selection
+from piestream.archives.selection import CORE, Selection, TooFarError
 from piestream.engine.combined import open_stream
 from piestream.engine.projection import KEY, SEQUENCE, TIME
 from piestream.errors import TieError
@@ -116,41 +117,44 @@ def _refuse_ties(plan: ArchivePlan, rows: pl.DataFrame, options: RunOptions) -> 
 
 
 def found_completed(
-    plan: ArchivePlan, options: RunOptions
-) -> tuple[pl.DataFrame, Selection, int] | None:
-    """The result rows of EMIT ON BOTH, what read their rows, and how many there are; None if all are better read.
+    plan: ArchivePlan, selection: Selection, options: RunOptions
+) -> tuple[int, pl.DataFrame]:
+    """How many rows the cores of EMIT ON BOTH have at last, and the result rows.
 
     Behind cores with matches that wait for their ends more and more is read until all of these are found.
-    What is found in a core at last is right, if it is in those before it.
+    What is found in a core at last is right, if it is in those before it. TooFarError says that it costs more
+    than the selection may.
     """
-    assert plan.cores is not None
+    if not plan.cores:
+        return 0, pl.DataFrame(schema=plan.binding.result_schema)
     assert plan.reach is not None
     times = plan.pages.times(plan.binding.time.name)
     assert times is not None
     cores, step = plan.cores, max(1, plan.reach.window)
     end = int(times[1].max()) + plan.closes  # a run of one event is closed a tick behind it
     while True:
-        selection = plan.selection()
         n_rows, found, number = found_in_cores(plan, selection, cores, options)
         inside = number >= 0
         signs = np.where((found["phase"] == "trigger").to_numpy(), 1, -1)
         waiting = np.bincount(number[inside], signs[inside], len(cores)) > 0
         waiting &= np.array([core.last < end for core in cores], np.bool_)
         if not waiting.any():
-            return found, selection, n_rows
-        cores = _longer(cores, waiting, step, plan.reach.back)
+            return n_rows, found
+        selection.in_vain += costs.AGAIN * n_rows
+        lasts = np.array([core.last for core in cores], np.int64)
+        ends, more = latest_ends(plan, cores), later(lasts, step)
+        lasts = np.where(waiting, np.where(ends > lasts, np.minimum(ends, more), more), lasts)
+        cores = _longer(cores, lasts, plan.reach.back)
         step *= _MORE
-        wanted = plan.wanted(cores)
+        wanted = plan.wanted(cores) | selection.is_read
         if plan.pages.rows[wanted].sum() > costs.MOST_TOGETHER:
-            return None
-        if not costs.is_worth_it(plan.pages, wanted):
-            return None
+            raise TooFarError
+        if selection.cost_of(wanted) + selection.in_vain > selection.most:
+            raise TooFarError
 
 
-def _longer(cores: Sequence[Core], waiting: Flags, step: int, back: int) -> list[Core]:
-    """Cores of which some last longer; those that come near each other are one."""
-    lasts = np.array([core.last for core in cores], np.int64)
-    lasts = np.where(waiting, later(lasts, step), lasts)
+def _longer(cores: Sequence[Core], lasts: Words, back: int) -> list[Core]:
+    """Cores that last longer; those that come near each other are one."""
     found = []
     for cells in dict.fromkeys(core.cells for core in cores):
         own = np.array([core.cells == cells for core in cores])

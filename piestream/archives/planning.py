@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from copy import copy
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from piestream.adapters.binding import bound
 from piestream.archives import costs
+from piestream.archives.bounded import is_bounded
 from piestream.archives.closer import of_pages, rows_of_rarest
 from piestream.archives.cores import Core, KeyRanges, cores_of, key_ranges
 from piestream.archives.decoding import Decoder
@@ -21,7 +23,7 @@ from piestream.archives.statistics import KEYS
 from piestream.archives.verdicts import Flags, Verdict, verdicts
 from piestream.language.model import Query
 from piestream.language.options import RunOptions
-from piestream.language.parts import Source
+from piestream.language.parts import Emit, Source
 from piestream.plan.binding import Binding, input_key
 
 __all__ = ["BATCH_ROWS", "ArchivePlan", "refuse_row_order"]
@@ -78,6 +80,16 @@ def _in_order_of_rows(query: Query) -> Iterator[tuple[int, Source, tuple[str, ..
             yield number, stream, query.partition_by
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What statistics tell of the symbols of a query, page by page."""
+
+    found: Sequence[Verdict]
+    holds: Sequence[Flags]  # of each symbol that matches need, the rarest first
+    earliest: Sequence[Flags] | None  # of those that may start first, if that is known
+    rare: Flags  # the pages of the rarest symbol around which there are cores, or some of them
+
+
 class ArchivePlan:
     """What a query reads of an archive: the pages of its cores, or all."""
 
@@ -92,6 +104,10 @@ class ArchivePlan:
         self.cores: list[Core] | None = None
         self.ranges: KeyRanges | None = None
         self.reach: Reach | None = None
+        #: Whether only rows tell how much has to be read.
+        self.is_uncertain = False
+        #: The cost of a look at the rarest symbol.
+        self.looked = 0.0
         #: Whether what is open is closed where its partition ends.
         self.closes = False
         if self.pages.n_rows < costs.LEAST_ROWS:
@@ -116,37 +132,84 @@ class ArchivePlan:
             return
         if query.rows is not None and query.rows.within is None:
             holds = holds[:1]  # how long it takes to the others is not known
-        if query.partition_by:
-            self.ranges = key_ranges(self.pages.table, query.partition_by[0], holds[0])
-        earliest = self._earliest_pages(found)
-        cores = cores_of(holds, earliest, *times, reach, self.ranges)
-        cores = self._closer(found, holds, earliest, cores)
+        self._known = _Known(found, holds, self._earliest_pages(found), holds[0])
+        cores = self._lay_out()
+        self.is_uncertain = self._may_grow() and not is_bounded(self, cores)
+        cores = self._closer(cores)
         wanted = self.wanted(cores) & ~self.decoder.is_quiet
         if self.is_one_batch and self.pages.rows[wanted].sum() > costs.MOST_TOGETHER:
             return
         if costs.is_worth_it(self.pages, wanted):
             self.cores = cores
 
+    @property
+    def rare(self) -> Flags:
+        """The pages of the rarest symbol around which there are cores."""
+        assert self.cores is not None
+        return self._known.rare & self.wanted(self.cores)
+
+    def laid_out(self, rare: Flags) -> ArchivePlan:
+        """The same of the cores around some pages of the rarest symbol alone."""
+        found = copy(self)
+        found._known = replace(self._known, rare=rare)
+        found.looked = 0.0
+        found.cores = found._lay_out()
+        return found
+
+    def settle(self) -> None:
+        """Look at the rows of the rarest symbol, as it is known by now that pages are selected."""
+        assert self.cores is not None
+        self.is_uncertain = False
+        if not self.looked:
+            self.cores = self._closer(self._lay_out())
+
+    @property
+    def will_look(self) -> bool:
+        """Whether `settle` looks at the rows of the rarest symbol."""
+        assert self.cores is not None
+        return bool(self.looked) or self._is_cheap(self.wanted(self.cores), self.rare)
+
+    def _is_cheap(self, wanted: Flags, chosen: Flags) -> bool:
+        """Whether a look at the rarest symbol on some of the wanted pages costs little."""
+        look = costs.read_cost(self.pages, chosen, row=1)
+        if self.is_uncertain and self.cores is None:  # it may be in vain, as a trial may be
+            return look <= LOOKED_AT / 2 * self.pages.n_rows
+        return look <= LOOKED_AT * self.pages.n_rows or costs.is_worth_it(self.pages, wanted, look)
+
     def wanted(self, cores: Sequence[Core]) -> Flags:
         """The pages of some cores."""
         return self.selection().wanted(*cores)
 
-    def _closer(
-        self, found: Sequence[Verdict], holds: Sequence[Flags], earliest: Sequence[Flags] | None,
-        cores: list[Core],
-    ) -> list[Core]:  # fmt: skip
+    def _lay_out(self) -> list[Core]:
+        """The cores by what is known of the pages."""
+        assert self.reach is not None
+        times = self.pages.times(self.binding.time.name)
+        assert times is not None
+        keys, known = self.query.partition_by, self._known
+        self.ranges = key_ranges(self.pages.table, keys[0], known.rare) if keys else None
+        holds = [known.rare, *known.holds[1:]]
+        return cores_of(holds, known.earliest, *times, self.reach, self.ranges)
+
+    def _may_grow(self) -> bool:
+        """Whether rows tell how much has to be read."""
+        assert self.reach is not None
+        if self.query.emit is Emit.BOTH or self.reach.latches:
+            return True
+        return self.reach.rows_behind > 0 and not self._lists_keys()
+
+    def _closer(self, cores: list[Core]) -> list[Core]:
         """The cores around the rows at which the rarest symbol holds, if it has few pages."""
-        pages, reach = self.pages, self.reach
+        pages, reach, known = self.pages, self.reach, self._known
         assert reach is not None
-        number = next((n for n, one in enumerate(found) if one.can_hold is holds[0]), None)
+        rarest = known.holds[0]
+        number = next((n for n, one in enumerate(known.found) if one.can_hold is rarest), None)
         wanted = self.wanted(cores)
-        chosen = holds[0] & wanted
-        look = costs.read_cost(pages, chosen, row=1)
-        is_cheap = look <= LOOKED_AT * pages.n_rows or costs.is_worth_it(pages, wanted, look)
-        if number is None or not cores or not is_cheap:
+        chosen = known.rare & wanted
+        if number is None or not cores or not self._is_cheap(wanted, chosen):
             return cores
-        if found[number].always_holds[chosen].all():
+        if known.found[number].always_holds[chosen].all():
             return cores  # there is nothing to find out
+        self.looked = costs.rows_cost(pages, chosen, row=1)
         rows = rows_of_rarest(pages, self.binding, number, chosen, reach.window)
         if rows is None:
             return cores
@@ -162,14 +225,14 @@ class ArchivePlan:
         of_pages_alone = np.zeros(n_groups, np.bool_)
 
         def closer(one: Flags) -> Flags:
-            return of_groups if one is holds[0] else np.concatenate((one, of_pages_alone))
+            return of_groups if one is rarest else np.concatenate((one, of_pages_alone))
 
         times = pages.times(self.binding.time.name)
         assert times is not None
         firsts = np.concatenate((times[0], rows.firsts))
         lasts = np.concatenate((times[1], rows.lasts))
-        starting = None if earliest is None else list(map(closer, earliest))
-        cores = cores_of(list(map(closer, holds)), starting, firsts, lasts, reach, ranges)
+        starting = None if known.earliest is None else list(map(closer, known.earliest))
+        cores = cores_of(list(map(closer, known.holds)), starting, firsts, lasts, reach, ranges)
         self.ranges = None if ranges is None else of_pages(ranges, len(pages))
         return cores
 
@@ -182,7 +245,7 @@ class ArchivePlan:
     def is_one_batch(self) -> bool:
         """Whether all cores are worked on together."""
         reach = self.reach
-        return self.is_together or (reach is not None and bool(reach.latches or reach.rows_behind))
+        return self.is_together or (reach is not None and reach.is_sought)
 
     def _lists_keys(self) -> bool:
         """Whether it is known of all pages which partitions have rows there."""

@@ -62,6 +62,11 @@ class Reach:
         return self.reads_the_past or self.is_bridged or self.absent > 0 or self.own_rows > 0
 
     @property
+    def is_sought(self) -> bool:
+        """Whether rows that are needed may be arbitrarily far from the cores."""
+        return bool(self.latches or self.rows_behind)
+
+    @property
     def back(self) -> int:
         """How long before the first report of a core its own rows begin, at most."""
         return max(self.window, self.absent)

@@ -16,8 +16,9 @@ from piestream.archives.archive import Archive
 from piestream.archives.durable import missing_files_told
 from piestream.archives.matching import found_completed, found_in_cores
 from piestream.archives.planning import ArchivePlan
-from piestream.archives.selection import TooFarError
+from piestream.archives.selection import Selection, TooFarError
 from piestream.archives.source import ArchiveSource, directory_archive
+from piestream.archives.trials import read_by, worked_out
 from piestream.engine.statistics import Statistics
 from piestream.errors import OrderError, TieError, warn_of_result
 from piestream.language.model import Query
@@ -80,18 +81,18 @@ class ArchiveRun:
         yield from self.limit.of(self._selected())
 
     def _selected(self) -> Iterator[pl.DataFrame]:
-        if self.plan.query.emit is Emit.BOTH:
-            yield from self._completed()
+        if not self.plan.cores:
             return
         try:
-            yield from self._batches()
+            yield from self._completed() if self.plan.query.emit is Emit.BOTH else self._batches()
         except TooFarError:
             yield from self._all()
 
     def _batches(self) -> Iterator[pl.DataFrame]:
         """What is found in the cores, batch by batch."""
+        tried = read_by(self.plan) if self.plan.is_uncertain else None
         for cores in self.plan.batches():
-            selection = self.plan.selection()
+            selection = self.plan.selection() if tried is None else tried
             n_rows, found, _ = found_in_cores(self.plan, selection, cores, self.options)
             self.read_rows += selection.n_read
             self.statistics = replace(
@@ -103,22 +104,23 @@ class ArchiveRun:
 
     def _completed(self) -> Iterator[pl.DataFrame]:
         """The rows of EMIT ON BOTH."""
-        if not self.plan.cores:
-            return
-        try:
-            found = found_completed(self.plan, self.options)
-        except TooFarError:
-            found = None
-        if found is None:
-            yield from self._all()
-            return
-        rows, selection, n_rows = found
+
+        def work(plan: ArchivePlan, selection: Selection) -> tuple[int, pl.DataFrame]:
+            return found_completed(plan, selection, self.options)
+
+        selection, (n_rows, rows) = worked_out(self.plan, work)
         self.read_rows = selection.n_read
         self.statistics = replace(self.statistics, events=n_rows, matches=len(rows))
         yield rows
 
     def _all(self) -> Iterator[pl.DataFrame]:
         """What is found in all rows, where that has turned out to be better."""
+        if self.rows_there <= _WHOLE_ROWS:
+            self.read_rows = self.rows_there
+            found = _scanned(self.plan, replace(self.options, limit=None))
+            self.statistics = replace(self.statistics, events=self.rows_there, matches=len(found))
+            yield found
+            return
         self.source.time = self.binding.time.name
         work = FileRun(self.plan.query, self.source, replace(self.options, limit=None))
         yield from work.results()

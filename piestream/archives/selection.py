@@ -42,8 +42,6 @@ CORE = "__core__"
 RESERVED = "__"
 _CELL, _ORDER, _PARTITION = "__cell__", "__order__", "__partition__"
 _DECIDES = "__decides__"
-#: Where so many pages have been read behind a core without the rows that are needed, they are far away.
-_NEAR = 4
 
 
 class TooFarError(Exception):
@@ -91,13 +89,24 @@ class Selection:
         self._rows: pl.DataFrame | None = None
         #: So many pages are read to decide UNTIL, or to find rows behind cores, twice as many each time.
         self._more_pages = 1
-        #: The pages on which rows behind cores have been looked for that are on none of the nearest ones.
-        self._searched = np.zeros(len(pages), np.bool_)
+        #: The most that reading may cost where how much is needed is seen as rows are read.
+        self.most = costs.scan_cost(pages)
+        #: The cost of rows that will be worked on once more.
+        self.in_vain = 0.0
 
     @property
     def n_read(self) -> int:
         """How many rows have been decoded."""
         return int(self.pages.rows[self.is_read & ~self.decoder.is_quiet].sum())
+
+    def cost_of(self, wanted: Flags) -> float:
+        """The cost of reading some pages, those that are not decoded left out."""
+        return costs.rows_cost(self.pages, wanted & ~self.decoder.is_quiet)
+
+    @property
+    def cost(self) -> float:
+        """The cost of what has been read, and of rows that have been worked on in vain."""
+        return self.cost_of(self.is_read) + self.in_vain
 
     def wanted(self, *cores: Core) -> Flags:
         """Whether each page may have rows of some cores, or of the window before one."""
@@ -121,6 +130,10 @@ class Selection:
         """
         found, order = self._with_needs(cores)
         return self._apart(found, order)
+
+    def fetch(self, cores: Sequence[Core]) -> None:
+        """Read the pages of some cores, and those of all that they need."""
+        self._with_needs(cores)
 
     def read_ends(self, cores: Sequence[Core]) -> tuple[pl.DataFrame, pl.DataFrame]:
         """As `read`: the rows of cores in which their partitions go on behind the core, and of the others."""
@@ -235,6 +248,7 @@ class Selection:
     def _with_needs(self, cores: Sequence[Core]) -> tuple[_Stretches, Words | None]:
         """The stretches of some cores, read with all that they need, and the order of rows."""
         self._add(self.wanted(*cores))
+        self._more_pages = 1
         while True:
             order, partitions, times = self._ordered()
             found = self._stretches(cores, order, partitions, times)
@@ -243,13 +257,9 @@ class Selection:
                 missing |= needs.missing_pages(pages & ~self.is_read)
             if not missing.any():
                 return found, order
-            if self.reach.latches or self.reach.rows_behind:
+            if self.reach.is_sought:
                 self._more_pages *= 2
-                if not costs.is_worth_it(self.pages, self.is_read | missing):
-                    raise TooFarError
-            if self.reach.rows_behind and self._more_pages > _NEAR:
-                self._searched |= missing
-                if not costs.may_search(self.pages, self._searched):
+                if self.cost_of(self.is_read | missing) + self.in_vain > self.most:
                     raise TooFarError
             self._add(missing)
 
@@ -268,6 +278,8 @@ class Selection:
     def _add(self, wanted: Flags) -> None:
         """Read some more pages."""
         pages = np.flatnonzero(wanted & ~self.is_read)
+        if self._rows is not None and not len(pages):
+            return
         self.is_read[pages] = True
         frame, counts = self.decoder.read(pages)
         places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -25,6 +25,7 @@ from piestream.archives.planning import BATCH_ROWS, ArchivePlan
 from piestream.archives.selection import TooFarError
 from piestream.archives.several import rows_around_matches
 from piestream.archives.statistics import HIGHEST, LOWEST, MISSING
+from piestream.archives.trials import read_by, worked_out
 from piestream.errors import TieError
 from piestream.expressions.backends import spark_text
 from piestream.language.inputs import is_spark
@@ -131,13 +132,11 @@ def _chosen(plan: ArchivePlan, options: RunOptions) -> Words | None:
         return None
     try:
         if plan.query.emit is Emit.BOTH:
-            completed = found_completed(plan, options)
-            if completed is None:
-                return None
-            selection = completed[1]
+            selection, _ = worked_out(
+                plan, lambda part, selection: found_completed(part, selection, options)
+            )
         else:
-            selection = plan.selection()
-            selection.read_together(plan.cores, "first")
+            selection = read_by(plan)
     except (TooFarError, TieError):
         return None
     if plan.pages.rows[selection.is_read].sum() > BATCH_ROWS:

@@ -15,8 +15,11 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.archives import cores, costs, planning, statistics
+from piestream.archives import cores, costs, planning, statistics, trials
+from piestream.archives.bounded import is_bounded
+from piestream.archives.planning import ArchivePlan
 from piestream.archives.run import ArchiveRun
+from piestream.archives.selection import TooFarError
 from piestream.archives.source import source_of
 from piestream.language.options import FileOptions
 from piestream.language.parts import Aggregate
@@ -41,7 +44,46 @@ def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "LOOKED_AT", 0.5)
     monkeypatch.setattr(planning, "BATCH_ROWS", 30)
     monkeypatch.setattr(cores, "_LEAST_SHARE", 1)
+    monkeypatch.setattr(costs, "_RUN", 0)
+    monkeypatch.setattr(costs, "_RUN_BY_KEY", 0)
     monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing crashes here
+
+
+@pytest.fixture
+def trials_of(monkeypatch: pytest.MonkeyPatch) -> Trials:
+    """Lets some queries try a part of what they read, and counts what comes of it."""
+    return Trials(monkeypatch)
+
+
+class Trials:
+    """What comes of trials: all was tried, or a part, or it was too much."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self.monkeypatch = monkeypatch
+        #: How much may be tried of what is planned.
+        self.share = 1.0
+        original = trials._tried
+
+        def tried(plan: ArchivePlan, *given: Any) -> Any:
+            most = self.share * trials._planned(plan)
+            monkeypatch.setattr(costs, "TRIED", most / costs.scan_cost(plan.pages))
+            try:
+                found = original(plan, *given)
+            except TooFarError:
+                self.outcomes["too far"] += 1
+                raise
+            self.outcomes["a part" if found is None else "all"] += 1
+            return found
+
+        monkeypatch.setattr(trials, "_tried", tried)
+
+    def draw(self, seed: int) -> None:
+        """Draw how much may be tried, and whether statistics may say that it need not be."""
+        rng = Random(f"trial of {seed}")
+        self.share = rng.choice([0.05, 0.9, 0.9, 10, 10, 10, 10, 10])
+        given = is_bounded if rng.random() < 0.4 else lambda *_: False
+        self.monkeypatch.setattr(planning, "is_bounded", given)
 
 
 def _tiled(drawn: Scenario, rng: Random) -> list[dict[str, Any]]:
@@ -163,13 +205,14 @@ def _archived(frame: pl.DataFrame, drawn: Scenario, rng: Random, folder: str) ->
 
 
 @pytest.mark.parametrize("start", range(2))
-def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
+def test_the_rows_are_those_of_the_whole_as_a_frame(start: int, trials_of: Trials) -> None:
     selected = less = undecoded = closed = absent = in_sequence = latched = 0
     for seed in _SEEDS[start::2]:
         rng = Random(f"archive {seed}")
         drawn = _drawn(seed, rng)
         frame = _frame(drawn, _tiled(drawn, rng))
         query = parse(drawn.text())
+        trials_of.draw(seed)
         closes = rng.random() < 0.4
         at_end: Literal["open", "close"] = "close" if closes else "open"
         try:
@@ -206,6 +249,8 @@ def test_the_rows_are_those_of_the_whole_as_a_frame(start: int) -> None:
     assert absent > 0
     assert in_sequence > 0
     assert latched > 0
+    assert trials_of.outcomes["all"]
+    assert trials_of.outcomes["too far"]
 
 
 def _calm(rng: Random) -> pl.DataFrame:
@@ -325,11 +370,14 @@ def _closing_query(rng: Random, keys: Sequence[str], says_not: bool, bridges: bo
     )
 
 
-def test_what_is_open_is_closed_where_its_partition_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_open_is_closed_where_its_partition_ends(
+    monkeypatch: pytest.MonkeyPatch, trials_of: Trials
+) -> None:
     less: Counter[tuple[str, bool, int]] = Counter()
     found_some = unlisted = left_open = 0
     for seed in _SEEDS:
         rng = Random(f"ending {seed}")
+        trials_of.draw(seed)
         rows, keys = _ending(rng), ["car"]
         at_end: Literal["open", "close"] = "close" if rng.random() < 0.75 else "open"
         if rng.random() < 0.4:
@@ -360,4 +408,5 @@ def test_what_is_open_is_closed_where_its_partition_ends(monkeypatch: pytest.Mon
         assert set(values) <= {kind[place] for kind in less}
     assert unlisted > 0
     assert left_open > 0
+    assert set(trials_of.outcomes) == {"all", "a part", "too far"}
     assert found_some > len(_SEEDS) / 8

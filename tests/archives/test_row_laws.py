@@ -109,6 +109,8 @@ def test_the_rows_are_those_of_the_whole_as_a_frame(memory: bool) -> None:
                 lake.compact()
             plan = ArchivePlan(query, lake.pages, FileOptions())
             if plan.cores:
+                plan.settle()
+            if plan.cores:
                 selected += 1
                 selection = plan.selection()
                 selection.read_together(plan.cores, "first")

@@ -25,6 +25,9 @@ def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "LEAST_ROWS", 0)
     monkeypatch.setattr(costs, "_READ", 0)
     monkeypatch.setattr(costs, "_PAGE", 0)
+    monkeypatch.setattr(costs, "_RUN", 0)
+    monkeypatch.setattr(costs, "_RUN_BY_KEY", 0)
+    monkeypatch.setattr(costs, "TRIED", 0.5)
 
 
 @pytest.mark.parametrize("key", ["car", None])
@@ -207,6 +210,32 @@ def test_what_until_says_is_read_of_all_where_it_is_known_from_far_away(tmp_path
     assert len(found) == 4
     assert_same(found, query.run(rows))
     assert n_read(query, lake) == len(rows)
+
+
+@pytest.mark.parametrize("key", ["car", None])
+@pytest.mark.parametrize(("is_far", "emit"), [(True, ""), (True, "EMIT ON BOTH"), (False, "")])
+def test_little_is_read_before_all_is_scanned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str | None, is_far: bool, emit: str
+) -> None:
+    monkeypatch.setattr(costs, "TRIED", 1 / 25)
+    times = pl.col("ts")
+    rows = car_rows(120_000).with_columns(
+        braking=times % 4000 < 4,
+        go=times % 50 == 0, stop=(times % 50 == 1) & (times < (1 if is_far else 200_000)),
+        other=times % 3 == 0,
+    )  # fmt: skip
+    lake = lake_of(tmp_path, rows, key)
+    text = "s AS (go OR speed < 0) AND other UNTIL stop AND other"
+    query = ps.query(BRAKING.replace("s AS speed > 60", text).replace("300", "10") + emit)
+    assert_same(query.run(lake), query.run(rows))
+    work = ArchiveRun(query, source_of(lake), FileOptions())
+    assert work.plan.is_uncertain
+    list(work.results())
+    decoded = work.plan.decoder.decoded.any(axis=1)
+    if work.read_rows == len(rows):
+        assert 0 < lake.pages.rows[decoded].sum() < len(rows) / 25
+    assert is_far or work.read_rows < len(rows)
+    assert not is_far or key or work.read_rows == len(rows)
 
 
 def test_where_the_events_of_what_is_absent_are_counted_all_is_read(tmp_path: Path) -> None:

@@ -28,6 +28,9 @@ def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "LEAST_ROWS", 0)
     monkeypatch.setattr(costs, "_READ", 0)
     monkeypatch.setattr(costs, "_PAGE", 0)
+    monkeypatch.setattr(costs, "_RUN", 0)
+    monkeypatch.setattr(costs, "_RUN_BY_KEY", 0)
+    monkeypatch.setattr(costs, "TRIED", 0.5)
 
 
 def _rows(n: int = 6000) -> pl.DataFrame:
