@@ -43,13 +43,13 @@ def _query(text: str, random: Random) -> ps.Query:
     if "WITHIN" not in text and random.random() < 0.4:
         text = re.sub(r"PATTERN \(.*\)", _of_few_rows, text)
     elif "WITHIN" not in text:
-        text = re.sub(r"(PATTERN \(.*\)) (DEFINE)", rf"\1 WITHIN {random.randint(1, 6)} \2", text)
+        text = re.sub(r"(PATTERN \(.*\))\s+(DEFINE)", rf"\1 WITHIN {random.randint(1, 6)} \2", text)
     if random.random() < 0.4:
         text = text.replace("^", "A").replace("$", "B").replace(" WITH UNMATCHED ROWS", "")
         text = re.sub(r"\b(PREV|NEXT)\((FINAL |RUNNING )?(\w+\.x)(, \d)?\)", r"LAST(\3)", text)
     if random.random() < 0.4:
         anchored = random.choice([r"PATTERN (^ (\1))", r"PATTERN ((\1) $)"])
-        text = re.sub(r"PATTERN \((.*)\)(?= WITHIN| DEFINE)", anchored, text)
+        text = re.sub(r"PATTERN \((.*)\)(?=\s+(?:WITHIN|DEFINE))", anchored, text)
     for column in re.findall(r"[abc]", "abc"):
         if random.random() < 0.4:
             text = re.sub(rf"\bAS {column}\b", f"AS {column} AND x > PREV(x)", text)
