@@ -13,9 +13,8 @@ for seed in range(6):
         drawn = draw(seed)
         print(drawn.text(), drawn.rows)
     for kinds in stream_scenario.KINDS.values():
-        for draw in (stream_scenario.combined_scenario, stream_scenario.absent_scenario):
-            drawn = draw(seed, kinds)
-            print(drawn.query, drawn.inputs)
+        drawn = stream_scenario.combined_scenario(seed, kinds)
+        print(drawn.query, drawn.inputs)
     drawn = mixed_streams.mixed_streams(seed)
     print(drawn.query, drawn.inputs)
 """

@@ -56,7 +56,6 @@ def rows_of_inputs(query: Query, given: Any, options: RunOptions) -> dict[str, A
     named = given if isinstance(given, Mapping) else {inputs.name_of(None): given}
     found = {inputs.name_of(name): rows for name, rows in named.items()}
     archives = {key: rows for key, rows in found.items() if isinstance(rows, Archive)}
-    refuse_row_order(query, {key: rows.pages for key, rows in archives.items()})
     for rows in found.values():
         if isinstance(rows, pl.LazyFrame):
             rows.collect_schema()  # a file that it lacks is none of an archive
@@ -74,6 +73,7 @@ def _rows_of(
     inputs: Inputs, given: Mapping[str, Any], archives: Mapping[str, Archive], options: RunOptions
 ) -> dict[str, Any]:
     """What was given, with rows of the generations that the archives show."""
+    refuse_row_order(inputs.query, {key: rows.pages for key, rows in archives.items()})
     found = dict(given)
     found |= _selected(inputs, found, archives, options)
     for key in archives:

@@ -176,7 +176,7 @@ print(*sorted(loop.function.__name__ for loop in SeparateLoop.known if loop.is_c
         ("every_relation", ""),
         (
             "what_few_queries_need",
-            "apply_rows complete extend_to_first insert_next scan_listed settle",
+            "apply_rows complete extend_to_first insert_next keep_before_end scan_listed settle",
         ),
     ],
 )
