@@ -47,6 +47,7 @@ __all__ = [
     "counting_scenario",
     "silence_scenario",
     "sorted_rows",
+    "told_as_time_passes",
 ]
 
 #: The kinds of streams that are mixed in one query.
@@ -718,6 +719,23 @@ def _session(name: str, drawn: CombinedScenario, rng: Random) -> Rows:
         if "restored" in name and rng.random() < 0.4:
             session = drawn.query.open(state=session.snapshot())
     return found + _plain(drawn, session.close(at_end=drawn.at_end))
+
+
+def told_as_time_passes(drawn: CombinedScenario, rng: Random) -> tuple[int, Rows]:
+    """Up to when time passes once all rows have come, in some steps, and the rows that this gives."""
+    latest = max((int(row["ts"]) for one in drawn.streams for row in one.rows), default=0)
+    until = latest + 1 + rng.randint(0, 9) * max(1, drawn.clock.beats(1))
+    lateness = drawn.clock.text(10_000)
+    session = drawn.query.open(
+        ties=drawn.ties,
+        lateness=lateness if drawn.clock.unit else int(lateness),
+        schema={key: drawn.frame(key, []).schema for key in drawn.inputs},
+    )
+    for key in drawn.inputs:
+        assert len(session.push(drawn.frame(key), stream=key)) == 0
+    steps = sorted([until, *(rng.randint(latest - 9, until) for _ in range(rng.randint(0, 3)))])
+    times = pl.Series(steps).cast(drawn.clock.dtype)
+    return until, [row for time in times for row in _plain(drawn, session.advance(time))]
 
 
 ENGINES: Mapping[str, Callable[[CombinedScenario, Random], Rows]] = {

@@ -20,9 +20,9 @@ from tests.stream_scenario import (
     ENGINES,
     KINDS,
     CombinedScenario,
-    _plain,
     silence_in_sequence,
     sorted_rows,
+    told_as_time_passes,
 )
 from tests.stream_shrink import disagreement
 
@@ -244,23 +244,8 @@ def test_every_way_in_says_what_the_oracle_says(
 def test_time_that_passes_without_events_brings_what_the_oracle_says(few_seeds: range) -> None:
     for seed in few_seeds[::8]:
         drawn = silence_in_sequence(seed, KINDS["events"], seed % 16 == 8)
-        rng = Random(f"{seed} passes")
-        latest = max((int(row["ts"]) for one in drawn.streams for row in one.rows), default=0)
-        until = latest + 1 + rng.randint(0, 9) * max(1, drawn.clock.beats(1))
-        lateness = drawn.clock.text(10_000)
-        session = drawn.query.open(
-            lateness=lateness if drawn.clock.unit else int(lateness),
-            schema={key: drawn.frame(key, []).schema for key in drawn.inputs},
-        )
-        for key in drawn.inputs:
-            assert len(session.push(drawn.frame(key), stream=key)) == 0
-        steps = sorted([until, *(rng.randint(latest - 9, until) for _ in range(rng.randint(0, 3)))])
-        found = [
-            row
-            for time in pl.Series(steps).cast(drawn.clock.dtype)
-            for row in _plain(drawn, session.advance(time))
-        ]
-        assert sorted_rows(found) == sorted_rows(drawn.expected(until)), f"{drawn}\n{steps}"
+        until, told = told_as_time_passes(drawn, Random(f"{seed} passes"))
+        assert sorted_rows(told) == sorted_rows(drawn.expected(until)), f"{drawn}"
 
 
 @pytest.mark.parametrize("kinds", [("events",), BESIDE], ids=["events", "beside intervals"])

@@ -7,7 +7,7 @@ instant of its own if there is no event at that time. Until then the interval co
 
 from __future__ import annotations
 
-from piestream.compiled.constants import INT64_MAX, NONE, OPEN
+from piestream.compiled.constants import INT64_MAX, OPEN
 from piestream.compiled.primitives import trailing_zeros
 from piestream.compiled.records import kernel
 from piestream.intervals.aggregates import Columns
@@ -152,22 +152,3 @@ def apply_bridged(
         enqueue_interrupted(partition, scratch, partition.mask & ~holds, time)
     _note_interrupted(partition, scratch, holds, time)
     return kept
-
-
-@kernel
-def last_end(partition: Partition) -> int:
-    """The time of the last event, or that behind it at which MAX GAP has ended or interrupted an interval."""
-    program = partition.program
-    latest = partition.last_time
-    if not program.bridged or program.gap == NONE:
-        return latest
-    for s in range(program.n_symbols):
-        ring = partition.ring(s)
-        if ring.head == ring.tail:
-            continue
-        end = ring.latest().end
-        if end == OPEN and partition.bridges().interrupted >> s & 1:
-            end = BridgedSlot(ring.latest()).since
-        if end != OPEN:
-            latest = max(latest, end)
-    return latest

@@ -11,7 +11,7 @@ from piestream.joins.bridges import held_before
 from piestream.joins.orders import BY_START
 from piestream.joins.partition import Partition
 from piestream.joins.scratch import Scratch
-from piestream.joins.state_records import NO_MATCH, PoolHeader
+from piestream.joins.state_records import NO_MATCH, BridgedSlot, PoolHeader
 
 
 @kernel
@@ -29,6 +29,25 @@ def runs_of_last_event(partition: Partition) -> int:
         if slot[partition.program.start_instant] == last:
             began |= 1 << s
     return began
+
+
+@kernel
+def last_end(partition: Partition) -> int:
+    """The time of the last event, or that behind it at which MAX GAP has ended or interrupted an interval."""
+    program = partition.program
+    latest = partition.last_time
+    if not program.bridged or program.gap == NONE:
+        return latest
+    for s in range(program.n_symbols):
+        ring = partition.ring(s)
+        if ring.head == ring.tail:
+            continue
+        end = ring.latest().end
+        if end == OPEN and partition.bridges().interrupted >> s & 1:
+            end = BridgedSlot(ring.latest()).since
+        if end != OPEN:
+            latest = max(latest, end)
+    return latest
 
 
 @kernel

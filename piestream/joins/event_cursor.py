@@ -12,8 +12,8 @@ from piestream.compiled.records import Carried, Record, Words, kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.runs import first_row_at
 from piestream.intervals.ticks import minus, plus
-from piestream.joins.bridges import held_before, last_end
-from piestream.joins.closing import any_open_row_before, runs_of_last_event
+from piestream.joins.bridges import held_before
+from piestream.joins.closing import any_open_row_before, last_end, runs_of_last_event
 from piestream.joins.counters import add_counts, first_row_of_due_count
 from piestream.joins.partition import Partition
 from piestream.joins.result_rows import Closing
