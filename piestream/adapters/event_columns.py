@@ -164,12 +164,29 @@ def _times(name: str, values: list[Any], dtype: pl.Datetime) -> pl.Series:
     return pl.Series(name, times, dtype=pl.Datetime("us", "UTC")).cast(dtype)
 
 
-def _misfit(name: str, dtype: pl.DataType, value: Any) -> SchemaError:
-    instead = "columns keep the type of their first value, or the one that query.open(schema=...) gives them"
+def time_column(name: str, time: Any, dtype: pl.DataType) -> pl.Series:
+    """A time that a user gives by itself, as a column of the time column's name and type."""
+    try:
+        return value_column(name, [time], dtype)
+    except SchemaError:
+        instead = _zones(time, dtype) or "give a time of that type"
+        raise SchemaError(
+            f"{time!r} is no time of the column {name}, which holds {dtype}; {instead}"
+        ) from None
+
+
+def _zones(value: Any, dtype: pl.DataType) -> str | None:
+    """What to do where only the zones of two times differ."""
     if isinstance(value, datetime) and isinstance(dtype, pl.Datetime):
-        instead = (
-            "give all times a zone, as time.replace(tzinfo=timezone.utc) does, or none of them"
-        )
+        return "give all times a zone, as time.replace(tzinfo=timezone.utc) does, or none of them"
+    return None
+
+
+def _misfit(name: str, dtype: pl.DataType, value: Any) -> SchemaError:
+    instead = (
+        _zones(value, dtype)
+        or "columns keep the type of their first value, or the one that query.open(schema=...) gives them"
+    )
     shown = reprlib.repr(value) if isinstance(value, list | tuple | dict) else repr(value)
     return SchemaError(f"column {name} holds {dtype}, and an event's is {shown}; {instead}")
 

@@ -18,7 +18,7 @@ from piestream.adapters.event_columns import (
     event_list,
     event_types,
     events_frame,
-    value_column,
+    time_column,
     value_type,
 )
 from piestream.adapters.event_reader import EventReader
@@ -271,7 +271,7 @@ def declared_types(schema: Mapping[str, Any]) -> pl.Schema:
 
 def ticks_of_time(time: Any, binding: Binding) -> int:
     """A time that a user gives, in ticks."""
-    column = value_column(binding.time.name, [time], binding.time.dtype)
+    column = time_column(binding.time.name, time, binding.time.dtype)
     if column.null_count():
         raise SchemaError("time cannot advance to None")
     return int(column.to_physical().cast(pl.Int64)[0])

@@ -12,6 +12,7 @@ import polars as pl
 from piestream.adapters.event_columns import value_column
 from piestream.archives.store import in_ticks
 from piestream.errors import SchemaError
+from piestream.expressions.diagnostics import QueryError
 from piestream.expressions.durations import DurationLike, as_duration
 from piestream.plan.columns import TimeColumn
 
@@ -24,7 +25,13 @@ _DAY = 86_400 * 10**9
 def length_in_ticks(length: DurationLike, name: str, dtype: pl.DataType, what: str) -> int:
     """A length of time as ticks of a column."""
     unit = _NANOSECONDS.get(getattr(dtype, "time_unit", ""), _DAY if dtype == pl.Date else None)
-    return TimeColumn(name, dtype, unit).ticks(as_duration(length, what), what)
+    duration = as_duration(length, what)
+    if dtype.is_integer() and not duration.in_ticks:
+        raise QueryError(
+            f"{what} is {duration}, and the times in {name} are integers without a unit: "
+            f"give the number of them, as in {what}=5"
+        )
+    return TimeColumn(name, dtype, unit).ticks(duration, what)
 
 
 def time_in_ticks(time: Any, name: str, dtype: pl.DataType) -> int:

@@ -83,11 +83,15 @@ _TOKEN = re.compile(
   | (?P<word>[^\W\d]\w*)
   | (?P<quoted>"(?:[^"]|"")*(?:"|(?P<open_quoted>\Z)))
   | (?P<string>'(?:[^']|'')*(?:'|(?P<open_string>\Z)))
+  | (?P<typeset>[“”„][^“”„]*[“”]?|[‘’‚][^‘’‚]*[‘’]?)
   | (?P<parameter>:[^\W\d]\w*)
   | (?P<sign><=|>=|<>|!=|==|\|\||::|>>|<<|->|.)
     """,
     re.VERBOSE | re.DOTALL,
 )
+
+
+_QUOTES = "write 'text' for a text, and \"name\" for a name"
 
 
 def tokenize(text: str) -> tuple[list[Token], list[Diagnostic]]:
@@ -121,6 +125,9 @@ def tokenize(text: str) -> tuple[list[Token], list[Diagnostic]]:
                 diagnostics.append(Diagnostic(opened, "this string is never closed with '"))
             value = match["string"][1:].removesuffix("'").replace("''", "'")
             tokens.append(Token(Kind.STRING, value, span))
+        elif group == "typeset":
+            diagnostics.append(Diagnostic(opened, f"{match[0][0]} does not quote", _QUOTES))
+            tokens.append(Token(Kind.STRING, match[0].strip("“”„‘’‚"), span))
         elif group == "number":
             tokens.append(Token(Kind.NUMBER, match[0], span))
         elif group == "word":

@@ -83,6 +83,10 @@ def _definition(
     name = item.take_name("the name of a symbol")
     if name is None:
         return None
+    if name.upper == "LET" and (named := item.peek()).kind is Kind.WORD and named.upper != "AS":
+        hint = f"write LET {named.text} = ... before DEFINE"
+        item.report(name, "LET does not stand in DEFINE", hint)
+        return None
     spans.setdefault(("symbol", name.text), name.span)
     if not item.take_word("AS"):
         item.report(item.peek(), f"AS is missing after {name.text}", f"write {name.text} AS x > 1")

@@ -213,7 +213,7 @@ def _validate_partition_columns(validation: Validation) -> None:
     for column in draft.partition_by:
         if column in RESERVED_COLUMNS:
             message = f"{column} is the name of an output column, so it cannot be in PARTITION BY"
-            validation.report_at(("partition_by", column), message)
+            validation.report_at(("partition_by", column), message, "rename it in the rows")
         elif column in listed:
             validation.report_at(("partition_by", column), f"{column} is in PARTITION BY twice")
         listed.add(column)

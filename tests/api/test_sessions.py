@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -127,6 +127,10 @@ def test_advance_takes_times_of_the_columns_type() -> None:
     session.push(event(noon))
     (row,) = session.advance(noon + timedelta(minutes=2))
     assert row["a_te"] == noon + timedelta(minutes=1)
+    with pytest.raises(ps.SchemaError, match="7 is no time of the column ts, which holds Datetime"):
+        session.advance(7)
+    with pytest.raises(ps.SchemaError, match="give all times a zone"):
+        session.advance(noon.replace(tzinfo=UTC))
 
 
 @pytest.mark.parametrize("lateness", ["2 s", timedelta(seconds=2), "2000 ms"])

@@ -192,6 +192,8 @@ def test_a_span_of_the_calendar_and_a_file_that_is_gone_are_told(tmp_path: Path)
         ps.QueryError, match=r"unknown unit: month \(.*write days; the units are ns, us"
     ):
         lake.aggregate("SUM(x)", every="1 month")
+    with pytest.raises(ps.QueryError, match=r"in t are integers .* as in every=5"):
+        lake.aggregate("SUM(x)", every="4 s")
     for path in (tmp_path / "lake" / "rows").iterdir():
         path.unlink()
     query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")

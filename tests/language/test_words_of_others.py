@@ -269,3 +269,14 @@ def test_clauses_around_a_row_pattern_alone_are_one_fault(
 ) -> None:
     rows = "MATCH_RECOGNIZE (ORDER BY t MEASURES COUNT(*) AS n PATTERN (A+) DEFINE A AS x > 1)"
     assert answer in fault(f"{before} FROM s {rows} {behind}")
+
+
+@pytest.mark.parametrize("predicate", ["name = “x”", "name = ‘x’", "„the speed“ > 70"])
+def test_quotes_of_word_processors(predicate: str) -> None:
+    answer = of_predicate(predicate)
+    assert "does not quote = write 'text' for a text, and \"name\" for a name" in answer
+
+
+def test_a_let_among_the_symbols() -> None:
+    text = "FROM s DEFINE LET twice = x + x, a AS twice > 1 PATTERN a WITHIN 5"
+    assert "LET does not stand in DEFINE = write LET twice = ... before DEFINE" in fault(text)
