@@ -127,7 +127,7 @@ def test_advance_takes_times_of_the_columns_type() -> None:
     session.push(event(noon))
     (row,) = session.advance(noon + timedelta(minutes=2))
     assert row["a_te"] == noon + timedelta(minutes=1)
-    with pytest.raises(ps.SchemaError, match="7 is no time of the column ts, which holds Datetime"):
+    with pytest.raises(ps.SchemaError, match="7 is no time of the column t, which holds Datetime"):
         session.advance(7)
     with pytest.raises(ps.SchemaError, match="give all times a zone"):
         session.advance(noon.replace(tzinfo=UTC))
