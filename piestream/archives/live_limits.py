@@ -123,10 +123,10 @@ class LimitedJoin(JoinStream):
         self._judge_of_session = judge
         self._joined = pl.DataFrame()
 
-    def joined(self, rows: pl.DataFrame, now: int) -> pl.DataFrame:
+    def joined(self, rows: pl.DataFrame, passed: int) -> pl.DataFrame:
         """The results of intervals that are all there are; of those of one start the first known comes first."""
         self._joined = rows.sort(TIME, maintain_order=True)
-        return super().joined(self._joined, now)
+        return super().joined(self._joined, passed)
 
     def _judge(self, judged: Judged, passing: ResultRows) -> Flags:
         rows, identities = judged.rows(passing)
