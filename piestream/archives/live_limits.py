@@ -95,7 +95,7 @@ class IntervalNumbers:
 
     def numbers_of(self, found: pl.DataFrame) -> Words:
         """The numbers of different intervals, which are rows of the union; new ones get some."""
-        content = [name for name in found.columns if name != NUMBER]
+        content = [name for name in found.columns if name not in (NUMBER, TIME)]
         ordinal = pl.int_range(pl.len()).over(content).alias(_ORDINAL)
         on = [*content, _ORDINAL]
         known = self.rows.with_columns(ordinal).select(*on, NUMBER)

@@ -15,7 +15,6 @@ from piestream.language.parts import Constraint, Emit, Source, Symbol, Where, pa
 from piestream.language.row_patterns import RowItem, RowPattern, SkipMode
 from piestream.language.windows import all_windows
 from piestream.plan.binding import Binding, query_ticks
-from piestream.relations import Relation
 
 __all__ = [
     "IntervalNeeds",
@@ -206,28 +205,15 @@ class IntervalNeeds:
 
 
 def interval_needs(binding: Binding, part: int) -> IntervalNeeds:
-    """Which intervals of a part the matches of the query around it depend on.
-
-    What is absent, and what lies between two intervals of which one follows the other immediately, counts
-    by its end.
-    """
+    """Which intervals of a part the matches of the query around it depend on: what is absent counts by its end."""
     query, ticks = binding.query, binding.compiled.ticks
     stream_of = {symbol.name: symbol.stream for symbol in query.symbols}
     kept = {symbol.name: ticks.kept[s].length for s, symbol in enumerate(query.symbols)}
     present = {symbol.name for symbol in query.present}
     window = max(kept[name] for name in present)
     ends = [kept[name] for name in kept if name not in present and stream_of[name] == part]
-    groups = [(window, query.constraints)]
-    groups += [(max(window, kept[one.symbol]), one.constraints) for one in query.absences]
-    for length, constraints in groups:
-        for one in constraints:
-            if one.relations & _PRECISE and part in (stream_of[one.x], stream_of[one.y]):
-                ends.append(length)
     is_present = any(stream_of[name] == part for name in present)
     return IntervalNeeds(is_present, window, max(ends, default=None))
-
-
-_PRECISE = Relation.FOLLOWED_BY | Relation.FOLLOWS
 
 
 @dataclass(frozen=True)

@@ -527,7 +527,7 @@ class JoinStream(CombinedStream):
         """
         self._buffer.observe_time(passed)
         rows = rows.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(NUMBER))
-        return self._detect_until(rows, passed)
+        return self._concat([self._detect_until(rows, passed), *self.last_portions()])
 
 
 def _latest_time(rows: pl.DataFrame) -> int:
