@@ -381,13 +381,6 @@ def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
             "a symbol without a window may lie arbitrarily far back in an archive",
             None,
         ),
-        (
-            _TEXT.format(path="trades")
-            .replace("PATTERN up", "high AS price > 6 PATTERN up AND NOT (high overlaps up)")
-            .replace("PREV(price) high", "PREV(price), high"),
-            "NOT (…), of which rows that are appended later would take matches back",
-            "rise",
-        ),
     ],
 )
 def test_what_cannot_be_decided_as_rows_come_is_refused(
