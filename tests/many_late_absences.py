@@ -178,9 +178,15 @@ def _found(late: LateAbsences, way: str, rng: Random) -> Rows:
         if late.query.is_sequenced:  # events of one time may come bit by bit
             count = rng.randint(1, count)
         first, arrivals = arrivals[:count], arrivals[count:]
-        found += session.push(pl.DataFrame([row for _, _, row in first]), stream=name).to_dicts()
+        if late.query.is_sequenced and rng.random() < 0.2:
+            found += (one for _, _, row in first for one in session.push(row, stream=name))
+        else:
+            rows = pl.DataFrame([row for _, _, row in first])
+            found += session.push(rows, stream=name).to_dicts()
         pushed.add(name)
         if len(pushed) == len(late.rows) and rng.random() < 0.05:
+            if rng.random() < 0.5:
+                session._stream.compact()
             session = late.query.open(state=session.snapshot())
     found += _dicts(session.advance(late.until))
     return found
