@@ -136,9 +136,7 @@ def _events(rng: Random, key: int, columns: str, order: str) -> Iterator[dict[st
         yield {"k": key, "ts": at, "seq": place, **state}
 
 
-def late_absences(
-    seed: int, cases: int = 25, *, is_sequenced: bool = False
-) -> LateAbsences | None:
+def late_absences(seed: int, cases: int = 25, *, is_sequenced: bool = False) -> LateAbsences | None:
     """The cases of a seed; None where its query is refused."""
     rng = Random(f"{'sequenced ' * is_sequenced}late absences {seed}")
     order = rng.choice(("ts", "ts", "ts", "ts, seq"))  # of the query in brackets

@@ -278,9 +278,7 @@ def _check(engine: str, drawn: CombinedScenario, seed: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::piestream.ResultWarning")
-@pytest.mark.parametrize(
-    ("first", "is_sequenced"), [(0, False), (300, False), (0, True)]
-)
+@pytest.mark.parametrize(("first", "is_sequenced"), [(0, False), (300, False), (0, True)])
 def test_what_becomes_known_late_is_waited_for_neither_too_short_nor_too_long(
     first: int, is_sequenced: bool
 ) -> None:

@@ -123,9 +123,10 @@ def _known_within(binding: Binding) -> Iterator[tuple[int, int]]:
     """The streams of what may become known late and is absent, with how long after its start at most."""
     for symbol, late in zip(binding.query.symbols, binding.compiled.ticks.late, strict=True):
         lateness = binding.query.streams[symbol.stream].lateness
-        if late is not None and lateness is not None:
-            if lateness.which == "ts" and not lateness.may_come_at_end:
-                yield symbol.stream, late
+        if late is None or lateness is None or lateness.may_come_at_end:
+            continue
+        if lateness.which == "ts":
+            yield symbol.stream, late
 
 
 class IntervalStreams:
