@@ -199,7 +199,7 @@ def report_endless(
         length = draft.within or draft.windows[0].length
         if not found.latest:
             which = "begin" if known_by == "ts" else "end, as it may come at its end only"
-            bound = f"{symbol}.{known_by} - {absence.present[0]}.te <= {length}"
+            bound = f"{symbol}.{known_by} - {absence.present[0]}.ts <= {length}"
             validation.report_at(
                 where,
                 f"nothing bounds how long the absence of {symbol} must be waited for",
