@@ -190,7 +190,9 @@ class _Lowering(Operands):
         if node.operand is not None:
             operand = self.lower(node.operand)
         type = INT
-        if name in ("MIN", "MAX") and operand.type.kind in (Kind.DATE, Kind.DATETIME):
+        # what a column holds may not be known yet
+        moments = (Kind.DATE, Kind.DATETIME, Kind.UNKNOWN)
+        if name in ("MIN", "MAX") and operand.type.kind in moments:
             type = operand.type
         elif name != "COUNT":
             assert node.operand is not None
