@@ -641,3 +641,25 @@ def test_missing_rows_of_the_stream_are_asked_for_by_its_name(tmp_path: Path) ->
     """)
     with pytest.raises(ps.QueryError, match=r'give them by its name: run\({"trades": rows}\)'):
         query.run()
+
+
+@pytest.mark.parametrize("until", [12, 13, 14])
+@pytest.mark.parametrize("plan", ["eager", "archive-first", "live-first"])
+def test_what_time_makes_known_is_given_whichever_time_comes_next(
+    tmp_path: Path, until: int, plan: str
+) -> None:
+    rows = pl.DataFrame(
+        [("A", 1, 0), ("A", 8, 0), ("A", 9, 3), ("A", 10, 0), ("B", until, 0), ("B", 20, 0)],
+        schema=["k", "t", "x"],
+        orient="row",
+    )
+    ps.archive(tmp_path, time="t", key="k").append(rows[:1])
+    query = ps.query(f"""
+        FROM (FROM s ORDER BY t DEFINE z AS x > 1 PATTERN z WITHIN 9) AS u
+        WITH (FROM ARCHIVE '{tmp_path}' AS s ORDER BY t
+              DEFINE z AS x > 1 BRIDGING 2 PATTERN z WITHIN 9) AS w
+        PARTITION BY k DEFINE a AS u, b AS w PATTERN b equals a WITHIN 20
+    """)
+    session = query.open(plan=plan if plan == "eager" else ps.LivePlan(plan))
+    found = [session.push(rows[n : n + 1]) for n in range(1, len(rows))]
+    assert pl.concat([*found, session.close()]).rows() == [("A", 12, 9, 10, 9, 10)]
