@@ -149,6 +149,18 @@ def random_scenario(
     rng: Random, *, name: str = "", absences: float = 0, shares: Shares = USUAL
 ) -> Scenario:
     """A scenario drawn from a source of chance; so often with absences, if it may have them."""
+    while True:
+        drawn = _random_scenario(rng, name, absences, shares)
+        try:
+            ps.query(drawn.text())
+        except QueryError as error:
+            if "no intervals can satisfy together" not in str(error):
+                raise
+            continue  # lengths, relations and the window may clash
+        return drawn
+
+
+def _random_scenario(rng: Random, name: str, absences: float, shares: Shares) -> Scenario:
     count = rng.choices((1, 2, 3, 4, 5, 6), (2, 8, 7, 4, 2, 1))[0]
     (clock,) = rng.choices([c for _, c in CLOCKS], [weight for weight, _ in CLOCKS])
     definitions, planted = _definitions(rng, count, shares)

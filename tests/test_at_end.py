@@ -178,3 +178,12 @@ def test_what_max_gap_has_ended_stays_ended_where_the_end_of_the_input_ends_a_br
     assert set(found[:, 1]) == {24}
     assert set(found.select("a_te", "b_te").rows()) == {(22, 24)}
     assert len(found) == (2 if emit == "BOTH" else 1)
+
+
+@pytest.mark.parametrize(("dtype", "last"), [(pl.Int8, 127), (pl.UInt16, 65535)])
+def test_an_end_that_the_time_column_cannot_hold_is_told(dtype: Any, last: int) -> None:
+    rows = pl.DataFrame({"t": pl.Series([last - 3, last], dtype=dtype), "x": [0, 5]})
+    query = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9 EMIT ON BOTH")
+    assert len(query.run(rows)) == 1
+    with pytest.raises(ps.StreamError, match=f"a time of the result is {last + 1}, more than"):
+        query.run(rows, at_end="close")

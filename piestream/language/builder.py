@@ -417,6 +417,13 @@ class QueryBuilder:
     run = _of_the_query(Query.run)
     open = _of_the_query(Query.open)
     explain = _of_the_query(Query.explain)
+    intervals = _of_the_query(Query.intervals)
+    why = _of_the_query(Query.why)
+    why_not = _of_the_query(Query.why_not)
+    diagnose = _of_the_query(Query.diagnose)
+    timeline = _of_the_query(Query.timeline)
+    report = _of_the_query(Query.report)
+    export = _of_the_query(Query.export)
 
     def __str__(self) -> str:
         return str(self.query)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from piestream.expressions.diagnostics import Diagnostic, Origin, Span
 from piestream.expressions.durations import Duration
 from piestream.expressions.limits import length_fault, token_fault
+from piestream.expressions.syntax import columns_of
 from piestream.expressions.tokens import tokenize
 from piestream.language.draft import QueryDraft, SymbolSpec
 from piestream.language.lets import names_in
@@ -165,6 +166,15 @@ def _validate_lets(validation: Validation) -> None:
     for name, values in used.items():
         if len(values) > 1:
             validation.report(None, f"{name} names two different expressions", "rename one of them")
+    for spec in draft.symbols:
+        tree = None if spec.predicate is None else spec.predicate.tree
+        for column in () if tree is None else columns_of(tree):
+            if column.name in used:
+                message = (
+                    f"{column.name} is named by LET, and {spec.name} reads a column of that name"
+                )
+                validation.report(spec.span, message, "name the expression otherwise")
+                break
     if None in predicates:
         return  # what it would have used is not known
     for name, span in draft.lets.items():

@@ -8,6 +8,7 @@ from typing import ParamSpec, TypeVar
 
 import polars as pl
 
+from piestream.errors import TimeError
 from piestream.expressions.diagnostics import QueryError, did_you_mean
 from piestream.expressions.durations import NANOSECONDS, Duration, tick_length
 from piestream.language.lets import let_hint, names_in
@@ -59,7 +60,14 @@ class TimeColumn:
         """Ticks as values of the column's own type."""
         if self.dtype == pl.Date:
             return ticks.cast(pl.Int32).cast(pl.Date)
-        return ticks.cast(self.dtype)
+        found = ticks.cast(self.dtype, strict=False)
+        if found.null_count() > ticks.null_count():
+            beyond = ticks.filter(found.is_null() & ticks.is_not_null())[0]
+            raise TimeError(
+                f"a time of the result is {beyond}, more than the time column {self.name} can hold, whose type is "
+                f"{self.dtype}: give the times as Int64"
+            )
+        return found
 
     def as_lengths(self, ticks: pl.Series) -> pl.Series:
         """Differences of ticks as a user reads them."""

@@ -122,6 +122,22 @@ def test_endpoints_and_lengths_are_compared_as_in_text() -> None:
         A.ts - "soon"
 
 
+def test_a_builder_looks_into_rows_as_its_query_does() -> None:
+    rows = pl.DataFrame({"t": [1, 2, 3], "x": [0, 2, 0], "y": [3, 0, 0]})
+    built = pattern(define("a", "x > 1").before(define("b", "y > 1"))).within(9).order_by("t")
+    for name in ("intervals", "why_not", "diagnose", "timeline", "report"):
+        found, wanted = getattr(built, name)(rows), getattr(built.query, name)(rows)
+        assert str(found) == str(wanted), name
+
+
+def test_a_name_of_let_is_no_column_of_another_symbol() -> None:
+    named = define("a", "x > 1", let={"x": "AVG(y) OVER 3"})
+    with pytest.raises(QueryError, match="x is named by LET, and b reads a column of that name"):
+        pattern(named.before(define("b", "x > 0"))).within(9)
+    with pytest.raises(QueryError, match="x is named by LET, and b reads a column of that name"):
+        parse("FROM s LET x = y + 1 DEFINE a AS x > 1, b AS s.x > 1 PATTERN a before b WITHIN 9")
+
+
 def test_a_pair_may_be_turned_round_and_alternatives_must_be_of_one_pair() -> None:
     turned = pattern(A.meets(S) | S.during(A)).within("90 s")
     assert turned == pattern(A.relates(S, "meets", Relation.CONTAINS)).within("90 s")
