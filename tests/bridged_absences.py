@@ -105,9 +105,7 @@ def _query(rng: Random) -> CombinedScenario:
     return _query(rng)
 
 
-def drawn_group(
-    rng: Random, name: str, present: list[str], names: list[str]
-) -> Iterator[Clause]:
+def drawn_group(rng: Random, name: str, present: list[str], names: list[str]) -> Iterator[Clause]:
     """What a NOT says."""
     for other in rng.sample(present, rng.randint(1, len(present))):
         x, y = rng.choice(((name, other), (other, name)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from piestream.automata.differences import Bound, Differences, End, Pair, close
 from piestream.expressions.durations import Duration
 from piestream.language.absences import Absence
-from piestream.language.difference_bounds import amount_of, bounds_of, lasting_of
+from piestream.language.difference_bounds import Lasting, amount_of, bounds_of, lasting_of
 from piestream.language.parts import Constraint, Emit
 from piestream.language.windows import NO_WINDOW, Window, all_windows
 from piestream.relations import ANY, ENDPOINT_ORDER, PRECISE_FORM, Relation, convex_parts
@@ -100,6 +100,7 @@ class _Waiting:
                 _relations(pairs),
                 [
                     *bounds_of(present, limited, NO_WINDOW, (), query.emit, unit, in_ticks, absent),
+                    *_of_silences(query, [*present, *absent], unit, in_ticks),
                     *further,
                 ],
                 query.is_sequenced,
@@ -164,6 +165,19 @@ def _among_runs(constraint: Constraint, same: Collection[str]) -> Constraint:
 def _parts(constraint: Constraint) -> list[Relation]:
     """The ranges of orders that a constraint allows."""
     return list(convex_parts(constraint.relations))
+
+
+def _of_silences(
+    query: Query, symbols: Iterable[Lasting], unit: str | None, in_ticks: bool
+) -> Iterator[Bound]:
+    """How long silences last, which are longer than what defines them."""
+    for name in dict.fromkeys(symbol.name for symbol in symbols):
+        silence = query.stream_of(name).silence
+        if silence is None:
+            continue
+        length = silence.longer_than
+        if length.in_ticks is in_ticks or (length.in_ticks and unit is not None):
+            yield Bound((name, "ts"), (name, "te"), -amount_of(length, unit), is_strict=True)
 
 
 def _orders_of_times(constraints: Iterable[Constraint]) -> list[Bound] | None:

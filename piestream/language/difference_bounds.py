@@ -18,6 +18,7 @@ from piestream.relations import ANY
 __all__ = [
     "AbsenceBounds",
     "LastEndpoint",
+    "Lasting",
     "absence_bounds",
     "amount_of",
     "bounds_of",
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 
-class _Lasting(Protocol):
+class Lasting(Protocol):
     """A symbol, defined or to be validated."""
 
     @property
@@ -39,14 +40,14 @@ class _Lasting(Protocol):
 
 
 def bounds_of(
-    symbols: Iterable[_Lasting],
+    symbols: Iterable[Lasting],
     constraints: Iterable[Constraint],
     within: Duration,
     windows: Iterable[Window],
     emit: Emit,
     unit: str | None,
     in_ticks: bool,
-    absent: Iterable[_Lasting] = (),
+    absent: Iterable[Lasting] = (),
 ) -> list[Bound]:
     """The bounds whose lengths are in ticks, or those whose lengths have a unit.
 
@@ -78,7 +79,7 @@ def bounds_of(
 
 
 def kept_after_end(
-    symbols: Iterable[_Lasting],
+    symbols: Iterable[Lasting],
     constraints: Iterable[Constraint],
     within: Duration,
     windows: Iterable[Window],
@@ -174,8 +175,8 @@ class AbsenceBounds:
 
 
 def absence_bounds(
-    present: Iterable[_Lasting],
-    absent: _Lasting,
+    present: Iterable[Lasting],
+    absent: Lasting,
     constraints: Iterable[Constraint],
     absence: Absence,
     within: Duration,
@@ -237,7 +238,7 @@ def absence_bounds(
     return AbsenceBounds(tuple(replace(last, late=behind) for last in found), kept)
 
 
-def lasting_of(absent: _Lasting, late: Lateness | None) -> list[_Lasting]:
+def lasting_of(absent: Lasting, late: Lateness | None) -> list[Lasting]:
     """What is said of how long intervals of an absent symbol last, of which some may become known ``late``."""
     if late is None or late.may_come_at_end or late.which == "te":
         return [absent]
@@ -265,7 +266,7 @@ def _bound_of(distance: Distance) -> Bound:
     return Bound(since, end, -distance.length.amount, distance.is_strict, str(distance))
 
 
-def _lengths(symbol: _Lasting) -> Iterator[tuple[Duration, Bound]]:
+def _lengths(symbol: Lasting) -> Iterator[tuple[Duration, Bound]]:
     start, end = (symbol.name, "ts"), (symbol.name, "te")
     least, most = symbol.at_least, symbol.at_most
     if least is not None:
