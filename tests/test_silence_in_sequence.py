@@ -20,6 +20,7 @@ from tests.stream_scenario import (
     ENGINES,
     KINDS,
     CombinedScenario,
+    has_absent_silence,
     silence_in_sequence,
     sorted_rows,
     told_as_time_passes,
@@ -288,6 +289,6 @@ def test_the_scenarios_are_worth_trying() -> None:
     present, absent = drawn(False), drawn(True)
     assert sum(bool(one.expected()) for one in present) >= 5
     assert all(one.query.is_sequenced and one.query.has_silences for one in present)
-    assert all(map(_has_absent_silence, absent))
+    assert all(map(has_absent_silence, absent))
     assert any(stream.by_row for one in (*present, *absent) for stream in one.inputs.values())
     assert set(ENGINES) >= {"frame", "session", "event restored", "disordered restored"}
