@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 from piestream.automata.differences import Bound, Differences, End, Pair, close
 from piestream.expressions.durations import Duration
 from piestream.language.absences import Absence
-from piestream.language.difference_bounds import Lasting, amount_of, bounds_of, lasting_of
+from piestream.language.difference_bounds import (
+    amount_of,
+    bounds_of,
+    lasting_of,
+    silent_for,
+)
 from piestream.language.parts import Constraint, Emit
 from piestream.language.windows import NO_WINDOW, Window, all_windows
 from piestream.relations import ANY, ENDPOINT_ORDER, PRECISE_FORM, Relation, convex_parts
@@ -99,8 +104,17 @@ class _Waiting:
                 [*names, *dict.fromkeys(one.name for one in absent)],
                 _relations(pairs),
                 [
-                    *bounds_of(present, limited, NO_WINDOW, (), query.emit, unit, in_ticks, absent),
-                    *_of_silences(query, [*present, *absent], unit, in_ticks),
+                    *bounds_of(
+                        present,
+                        limited,
+                        NO_WINDOW,
+                        (),
+                        query.emit,
+                        unit,
+                        in_ticks,
+                        absent,
+                        _of_silences(query, [*names, *(one.name for one in absent[:1])]),
+                    ),
                     *further,
                 ],
                 query.is_sequenced,
@@ -167,17 +181,12 @@ def _parts(constraint: Constraint) -> list[Relation]:
     return list(convex_parts(constraint.relations))
 
 
-def _of_silences(
-    query: Query, symbols: Iterable[Lasting], unit: str | None, in_ticks: bool
-) -> Iterator[Bound]:
+def _of_silences(query: Query, names: Iterable[str]) -> Iterator[tuple[Duration, Bound]]:
     """How long silences last, which are longer than what defines them."""
-    for name in dict.fromkeys(symbol.name for symbol in symbols):
+    for name in names:
         silence = query.stream_of(name).silence
-        if silence is None:
-            continue
-        length = silence.longer_than
-        if length.in_ticks is in_ticks or (length.in_ticks and unit is not None):
-            yield Bound((name, "ts"), (name, "te"), -amount_of(length, unit), is_strict=True)
+        if silence is not None:
+            yield silent_for(name, silence.longer_than)
 
 
 def _orders_of_times(constraints: Iterable[Constraint]) -> list[Bound] | None:

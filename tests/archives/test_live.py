@@ -381,13 +381,6 @@ def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
             "a symbol without a window may lie arbitrarily far back in an archive",
             None,
         ),
-        (
-            _TEXT.format(path="trades")
-            .replace("PATTERN up", "high AS price > 6 PATTERN up AND NOT (high overlaps up)")
-            .replace("PREV(price) high", "PREV(price), high"),
-            "NOT (…), of which rows that are appended later would take matches back",
-            "rise",
-        ),
     ],
 )
 def test_what_cannot_be_decided_as_rows_come_is_refused(
@@ -637,3 +630,14 @@ def test_row_beside_an_archive_is_refused_in_a_session_and_in_a_run(tmp_path: Pa
         ps.QueryError, match=r"s and of its archive .* cannot be told apart with ROW"
     ):
         query.run({"s": pl.DataFrame({"t": [2, 2], "x": [7, 0]})})
+
+
+def test_missing_rows_of_the_stream_are_asked_for_by_its_name(tmp_path: Path) -> None:
+    ps.archive(tmp_path, time="ts").append([{"ts": 1, "x": 1}])
+    query = ps.query(f"""
+        FROM (FROM trades ORDER BY ts DEFINE a AS x > 1 PATTERN a WITHIN 60) AS fall
+        WITH (FROM ARCHIVE '{tmp_path}' AS trades ORDER BY ts DEFINE b AS x > 1 PATTERN b WITHIN 60) AS rise
+        DEFINE f AS fall, r AS rise PATTERN r before f WITHIN 60
+    """)
+    with pytest.raises(ps.QueryError, match=r'give them by its name: run\({"trades": rows}\)'):
+        query.run()
