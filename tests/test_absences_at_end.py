@@ -11,7 +11,6 @@ import pytest
 
 import piestream as ps
 from piestream.expressions.durations import Duration
-from piestream.language.absence_waits import wait_texts
 from piestream.language.emission import NO_LIMITS
 from piestream.language.model import Query
 from piestream.language.parts import Emit
@@ -286,13 +285,6 @@ def test_a_silence_that_is_known_lasts_as_long_as_it_is_shown(least: str, wanted
     assert query.run(events, at_end="close").rows() == wanted
     present = str(query).replace("AND NOT (quiet finishes a)", "finished-by quiet")
     assert len(ps.query(present).run(events, at_end="close")) == 1 - len(wanted)
-
-
-def test_no_warning_of_silences_that_would_be_too_short() -> None:
-    absent = "a.te - quiet.ts < 0 AND quiet.te - a.te <= 4"
-    query = ps.query(_QUIET.format("", "", absent).replace("WITHIN 99", "WITHIN 3"))
-    assert list(wait_texts(query)) == []
-    assert query.run(_events(4).rename({"ts": "t"}), at_end="close").rows() == [("x", 1, 1, None)]
 
 
 def test_whether_it_has_begun_is_known_with_the_last_event() -> None:
