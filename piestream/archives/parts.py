@@ -28,10 +28,10 @@ from piestream.archives.statistics import HIGHEST, MISSING, ROWS
 from piestream.archives.store import in_ticks
 from piestream.archives.verdicts import Flags, Verdict, verdicts
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
-from piestream.expressions.predicate import Predicate
+from piestream.expressions.predicate import EVERY_INTERVAL, Predicate
 from piestream.language.model import Query
 from piestream.language.options import RunOptions
-from piestream.language.parts import Emit, RelationOf, Source, StreamKind
+from piestream.language.parts import Emit, RelationOf, Source, StreamKind, Symbol
 from piestream.language.row_patterns import RowPattern
 from piestream.plan.binding import Binding, input_key, query_ticks
 from piestream.plan.columns import InputColumns
@@ -195,7 +195,7 @@ def _part(reader: _Reader, key: str, archive: Archive, tick: int | None) -> Part
     query, number = reader.query, reader.number
     ends = None
     if reader.stream.kind is StreamKind.EVENTS:
-        binding = bound(query.over(number), archive.schema)
+        binding = bound(_with_a_symbol(query.over(number)), archive.schema)
         time = binding.time
     else:
         if _looks_between(query):
@@ -233,6 +233,13 @@ def _part(reader: _Reader, key: str, archive: Archive, tick: int | None) -> Part
         has_absent_silence=any(s is not None and s.of == number for s in silences),
         is_whole=reader.is_whole,
     )  # fmt: skip
+
+
+def _with_a_symbol(query: Query) -> Query:
+    """A query of one stream, with a symbol where there is none, as of silences alone."""
+    if query.symbols:
+        return query
+    return replace(query, symbols=(Symbol("row", EVERY_INTERVAL),), windows=())
 
 
 def _needed_pages(

@@ -148,7 +148,8 @@ def _of_silences(rng: Random) -> Drawn:
         )
     else:
         own = one.replace("s", of)
-        count = rng.choice(["", f" AT {rng.choice(['LEAST', 'MOST'])} {rng.randint(1, 5)} EVENTS"])
+        count = f" AT {rng.choice(['LEAST', 'MOST'])} {rng.randint(1, 7)} EVENTS"
+        count = count if rng.random() < 0.7 else ""
         define.append(f"no AS {own}{rng.choice(['on', 'up', 'hit'])}{count}")
     if len(frames) > 1 and (of == "s" or rng.random() < 0.4):
         define.append(f"b AS t.{rng.choice(['hit', 'on', 'bad'])}")
