@@ -89,6 +89,7 @@ class Inside:
     #: Whether its matches depend on those before, and at most so long after these; None: for ever.
     depends: bool = False
     memory: int | None = 0
+    counts_rows: bool = False  # a match has so many rows at most, however long they last
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ def _row_pattern_inside(query: Query, rows: RowPattern, binding: Binding) -> Ins
     if not is_bounded(query):
         return None
     if rows.within is None:
-        return Inside(0, 0, True, None)
+        return Inside(0, 0, True, None, counts_rows=True)
     time = binding.time
     window = query.ticks(("within",), query.within, time.nanoseconds_per_tick, time.needs_units)
     items = [item for measure in rows.measures for _, item in measure.items]

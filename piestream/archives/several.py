@@ -196,6 +196,8 @@ def _allowed(parts: Sequence[Part], window: int, back: int, waits: bool) -> _All
     known = {}
     for inner in {one for part in parts for one in part.inside if one.depends}:
         own = [part for part in parts if inner in part.inside]
+        if inner.counts_rows:  # as many rows are read around those of one variable
+            own = [replace(one, needed=sorted(one.needed, key=np.count_nonzero)[:1]) for one in own]
         if any(part.needed for part in own):
             known[inner] = _reports(own, inner.window).bridged(inner.memory or 0)
     allowed = _Allowed(found, back, waits and len(found.firsts) > 0, known)

@@ -229,11 +229,11 @@ def _row_pattern(rng: Random, keys: Sequence[str]) -> str:
     """What stands in the brackets of a row pattern."""
     pattern = rng.choice([
         "A", "A B+", "A B* C", "B* A", "A{1,3} C?", "A (B C | C B)", "(A | C) B?", "^ A", "A $", "B A{2,}",
-        "A B{1,4}? C", "B+ A C*",
+        "A B{1,4}? C", "B+ A C*", "A B{0,9} C", "C B{2,9} A", "A B{3} B{0,3} A",
     ])  # fmt: skip
     measures = ["COUNT(*) AS n", "LAST(x) AS y"]
     measures += [m for m in ("MATCH_NUMBER() AS m", "NEXT(LAST(A.x)) AS z") if rng.random() < 0.2]
-    within = f"WITHIN {rng.choice([3, 9, 30])}" if rng.random() < 0.7 else ""
+    within = f"WITHIN {rng.choice([3, 9, 30])}" if rng.random() < 0.5 else ""
     skip = rng.choice(["", "AFTER MATCH SKIP TO NEXT ROW", "AFTER MATCH SKIP PAST LAST ROW"])
     define = {
         "A": rng.choice(["hit", "bad", "hit AND on"]),

@@ -35,7 +35,7 @@ _MOST_SEEDS = 10 * _SEEDS
 #: Reads an archive of intervals in part, which few do; tried first.
 _OF_INTERVALS = 87
 #: What is seen to be read in part.
-_IN_PART = {"of intervals", "inside", "silent", "absent", "of the past", "shared"}
+_IN_PART = {"of intervals", "inside", "silent", "absent", "of the past"}
 
 
 @pytest.fixture(autouse=True)
