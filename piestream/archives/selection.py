@@ -55,7 +55,8 @@ class _Stretches:
     """The rows of each partition in each core, as places among all rows by partition and time.
 
     Those from ``firsts`` to ``ends`` lie in the core; those from ``owns`` to ``tails`` may be in a match there, or
-    are looked at by one; and those from ``leads`` on are needed besides.
+    are looked at by one; and those from ``leads`` on are needed besides, those from ``held`` on to know of a
+    run that goes on by UNTIL that it began so long ago.
     """
 
     cores: Words
@@ -64,6 +65,7 @@ class _Stretches:
     firsts: Words
     ends: Words
     tails: Words
+    held: Words
     needs: Sequence[tuple[Needs, Flags]]  # and the pages on which each is looked for
     partitions: Words | None  # of all rows, if there is more than one
 
@@ -72,6 +74,7 @@ class _Stretches:
         return replace(
             self, cores=self.cores[chosen], leads=self.leads[chosen], owns=self.owns[chosen],
             firsts=self.firsts[chosen], ends=self.ends[chosen], tails=self.tails[chosen],
+            held=self.held[chosen],
         )  # fmt: skip
 
 
@@ -221,7 +224,10 @@ class Selection:
         return np.flatnonzero(np.cumsum(begins)[:-1])
 
     def _evaluated(self, found: _Stretches, order: Words | None, ties: Ties) -> pl.DataFrame:
-        """The rows of stretches, and the last one before each: of these what predicates read is known."""
+        """The rows of stretches, and before each the last one, or those since which UNTIL is decided.
+
+        Of these it is known what predicates read.
+        """
         counts = found.tails - found.leads
         stretch = np.repeat(np.arange(len(counts)), counts)
         places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -250,7 +256,7 @@ class Selection:
         covered = np.zeros(len(self.rows), np.bool_)
         covered[places[inside]] = True
         before = ~inside & ~covered[places]
-        before[:-1] &= inside[1:]
+        before[:-1] &= inside[1:] | (places >= found.held[stretch])[:-1]
         if self.decoder.binding.query.rows is not None:
             before[:] = False
         is_first = np.zeros(len(places), np.bool_)  # what lies around two cores is in two stretches
@@ -431,8 +437,10 @@ class Selection:
         )
         leads = np.where(is_needed, leads, firsts)
         needs = [(own, np.ones(len(self.pages), np.bool_))]
+        held = firsts
         for n, pages in enumerate(self._deciding):
             deciding, since = self._decided_since(n, order, firsts, begin, times)
+            held = np.minimum(held, deciding)
             leads = np.minimum(leads, deciding)
             further = replace(own, bounds=since[chosen], n_pages=self._more_pages)
             needs.append((further, pages))
@@ -443,7 +451,7 @@ class Selection:
                 bounds=-last_bounds, other_keys=others, n_pages=self._more_pages,
             )  # fmt: skip
             needs.append((behind, np.ones(len(self.pages), np.bool_)))
-        return _Stretches(found, leads, owns, firsts, ends, tails, needs, partitions)
+        return _Stretches(found, leads, owns, firsts, ends, tails, held, needs, partitions)
 
     @cached_property
     def _deciding(self) -> list[Flags]:

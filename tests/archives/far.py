@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -43,10 +43,13 @@ class Drawn:
     text: str
     frames: Mapping[str, pl.DataFrame]
     keys: Sequence[str]
+    at_end: Literal["open", "close"] = "open"
 
     def __str__(self) -> str:
         """Everything that is needed to see it again."""
-        return "\n".join([self.text, *(f"{n} = {f.to_dicts()}" for n, f in self.frames.items())])
+        return "\n".join(
+            [self.text, self.at_end, *(f"{n} = {f.to_dicts()}" for n, f in self.frames.items())]
+        )
 
 
 def _rows(rng: Random) -> pl.DataFrame:
@@ -91,13 +94,15 @@ def _absent(rng: Random, of: str) -> str:
     ])  # fmt: skip
 
 
-def _end(rng: Random, limits: bool = True) -> str:
+def _end(rng: Random, *emits: str) -> str:
     """The clauses behind PATTERN."""
-    emit = rng.choice(["", "", "EMIT ON COMPLETION"])
-    limit = ["ONCE PER a", "NO OVERLAP", "COOLDOWN 9", "LIMIT 3"]
-    return (
-        f"WITHIN {rng.choice([4, 15, 40])} {emit} {rng.choice(['', '', *limit]) if limits else ''}"
-    )
+    emit = rng.choice(["", "", "EMIT ON COMPLETION", *emits])
+    limit = rng.choice(["", "", "ONCE PER a", "NO OVERLAP", "COOLDOWN 9", "LIMIT 3"])
+    return f"WITHIN {rng.choice([4, 15, 40])} {emit} {limit}"
+
+
+def _at_end(rng: Random) -> Literal["open", "close"]:
+    return "close" if rng.random() < 0.25 else "open"
 
 
 def _keys(rng: Random, frames: Mapping[str, pl.DataFrame]) -> list[str]:
@@ -126,9 +131,9 @@ def _of_counts(rng: Random) -> Drawn:
         pattern.insert(0, "a")
     text = (
         f"FROM s {_by(keys)} ORDER BY ts {gap} DEFINE {', '.join(define)} "
-        f"PATTERN {' AND '.join(pattern)} {_end(rng)}"
+        f"PATTERN {' AND '.join(pattern)} {_end(rng, 'EMIT ON BOTH')}"
     )
-    return Drawn("counts", text, frames, keys)
+    return Drawn("counts", text, frames, keys, _at_end(rng))
 
 
 def _of_silences(rng: Random) -> Drawn:
@@ -174,9 +179,9 @@ def _of_gaps(rng: Random) -> Drawn:
         pattern.append(_absent(rng, rng.choice(["a", "b"])))
     text = (
         f"FROM s {_by(keys)} ORDER BY ts MAX GAP {rng.choice([2, 5, 8, 30])} DEFINE {', '.join(define)} "
-        f"PATTERN {' AND '.join(pattern)} {_end(rng)}"
+        f"PATTERN {' AND '.join(pattern)} {_end(rng, 'EMIT ON BOTH')}"
     )
-    return Drawn("gaps", text, frames, keys)
+    return Drawn("gaps", text, frames, keys, _at_end(rng))
 
 
 def _of_brackets(rng: Random) -> Drawn:
@@ -288,7 +293,8 @@ def _archived(found: Drawn, folder: str, rng: Random) -> dict[str, Any]:
 def check(found: Drawn, rng: Random) -> Counter[str]:
     """What was read in part; AssertionError if the rows are others than those of all rows."""
     query = ps.query(found.text)
-    expected = query.run(dict(found.frames) if query.is_combined else found.frames["s"])
+    frames = dict(found.frames) if query.is_combined else found.frames["s"]
+    expected = query.run(frames, at_end=found.at_end)
     done = Counter({found.kind: 1})
     with tempfile.TemporaryDirectory() as folder:
         given = _archived(found, folder, rng)
@@ -297,7 +303,8 @@ def check(found: Drawn, rng: Random) -> Counter[str]:
             less = any(len(chosen[name]) < len(frame) for name, frame in found.frames.items())
             result = query.run(given)
         else:
-            work = ArchiveRun(query, source_of(given["s"]), FileOptions())
+            options = FileOptions(at_end=found.at_end)
+            work = ArchiveRun(query, source_of(given["s"]), options)
             result = pl.concat([expected[:0], *work.results()])
             less = work.plan.cores is not None and work.read_rows < len(found.frames["s"])
     assert sorted(map(repr, result.rows())) == sorted(map(repr, expected.rows())), str(found)

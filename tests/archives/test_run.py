@@ -293,6 +293,26 @@ def test_what_depends_on_rows_far_away_is_found_by_reading_all(tmp_path: Path, t
     assert_same(query.run(lake, at_end="close"), query.run(rows, at_end="close"))
 
 
+@pytest.mark.parametrize("limit", ["", "NO OVERLAP", "COOLDOWN 3 LIMIT 9"])
+def test_what_holds_until_something_began_before_what_is_read_with_limits_too(
+    tmp_path: Path, limit: str
+) -> None:
+    ts = pl.int_range(400, eager=True).alias("ts")
+    for begins, count in (([150, 169, 301], 1), ([169, 301], 2)):
+        rows = pl.DataFrame(
+            [ts, ts.is_in(begins).alias("go"), ts.is_in([173, 303]).alias("stop"),
+             ts.is_in([177, 305]).alias("hit")]
+        )  # fmt: skip
+        lake = lake_of(tmp_path / str(count), rows, None, page_rows=1)
+        query = ps.query(
+            "FROM s ORDER BY ts DEFINE a AS hit, b AS go UNTIL stop PATTERN b before a "
+            f"WITHIN 15 {limit}"
+        )
+        assert len(query.run(rows)) == count
+        assert_same(query.run(lake), query.run(rows))
+        assert n_read(query, lake) < 200
+
+
 @pytest.mark.parametrize("key", ["car", None])
 def test_until_is_decided_by_a_silence_too(tmp_path: Path, key: str | None) -> None:
     ts = pl.col("ts")
