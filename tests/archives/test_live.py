@@ -381,13 +381,6 @@ def test_a_missing_archive_is_named_with_the_stream_that_it_is_of() -> None:
             "a symbol without a window may lie arbitrarily far back in an archive",
             None,
         ),
-        (
-            _TEXT.format(path="trades")
-            .replace("PATTERN up", "high AS price > 6 PATTERN up AND NOT (high overlaps up)")
-            .replace("PREV(price) high", "PREV(price), high"),
-            "NOT (…), of which rows that are appended later would take matches back",
-            "rise",
-        ),
     ],
 )
 def test_what_cannot_be_decided_as_rows_come_is_refused(
@@ -657,3 +650,14 @@ def test_what_holds_until_something_may_have_begun_far_before(tmp_path: Path, pl
         found = session.push(rows[200:]).rows() + session.close().rows()
         assert found == query.run({"trades": rows[200:]}).rows()
         assert len(found) == count
+
+
+def test_missing_rows_of_the_stream_are_asked_for_by_its_name(tmp_path: Path) -> None:
+    ps.archive(tmp_path, time="ts").append([{"ts": 1, "x": 1}])
+    query = ps.query(f"""
+        FROM (FROM trades ORDER BY ts DEFINE a AS x > 1 PATTERN a WITHIN 60) AS fall
+        WITH (FROM ARCHIVE '{tmp_path}' AS trades ORDER BY ts DEFINE b AS x > 1 PATTERN b WITHIN 60) AS rise
+        DEFINE f AS fall, r AS rise PATTERN r before f WITHIN 60
+    """)
+    with pytest.raises(ps.QueryError, match=r'give them by its name: run\({"trades": rows}\)'):
+        query.run()
