@@ -163,6 +163,16 @@ def test_an_interruption_that_breaks_a_run_is_bridged(gap: int) -> None:
     assert "bridging" not in kinds  # nobody takes two runs for one that lie so far apart
 
 
+def test_what_goes_on_at_the_time_of_its_end_could_go_on_later() -> None:
+    rows = pl.DataFrame({"t": [1, 1, 1, 1, 4, 4, 9], "x": [3, 0, 3, 0, 3, 0, 0]})
+    query = ps.query(
+        "FROM s ORDER BY t, ROW DEFINE a AS x > 2 AT LEAST 3 BRIDGING 0 PATTERN a WITHIN 9"
+    )
+    found = {miss.text: miss for miss in query.why_not(rows, between=(0, 5)).near_misses}
+    miss = found["a is interrupted for 3 from 1 (BRIDGING 0); with BRIDGING 3 it matches"]
+    assert len(miss.query.run(rows)) == 1
+
+
 def _without_a_job(job: tuple[int, int], absence: str) -> list[tuple[str, str]]:
     """What is proposed where a job must not be: of which kind, and with which a match appears."""
     query = ps.query(
