@@ -17,11 +17,13 @@ from piestream.archives.verdicts import Flags
 
 __all__ = [
     "AGAIN",
+    "DECODED_AGAIN",
     "GAP",
     "LEAST_ROWS",
     "MOST_COST",
     "MOST_TOGETHER",
     "is_worth_it",
+    "most_cost",
     "read_cost",
     "rows_cost",
     "scan_cost",
@@ -38,6 +40,13 @@ TRIED = 1 / 25
 MOST_TOGETHER = 1 << 24
 #: So many pages more are read to save beginning anew.
 GAP = 3
+
+#: It is given up where it costs so many times as much as was expected, and so much of a scan besides.
+_MARGIN, _LEAST_MARGIN = 1.25, 1 / 32
+#: The same where no more than rows before is not known: pages that are selected mostly need some others.
+_MARGIN_BEFORE, _LEAST_MARGIN_BEFORE = 2.0, 0.1
+#: So large a part of all values may be decoded a second time.
+DECODED_AGAIN = 0.05
 
 #: What is worked on once more costs so much a row.
 AGAIN = 1.0
@@ -67,6 +76,17 @@ def scan_cost(pages: Pages) -> float:
 def trial_cost(pages: Pages, is_keyed: bool) -> float:
     """The most that reading may cost where it is found out how much has to be read."""
     return TRIED * scan_cost(pages) - (_RUN_BY_KEY if is_keyed else _RUN)
+
+
+def most_cost(pages: Pages, expected: float, *, grows: bool) -> float:
+    """The most that reading may cost, if a cost is expected, with all that is seen to be needed besides.
+
+    ``grows``: only rows tell how much it is.
+    """
+    scan = scan_cost(pages)
+    if grows:
+        return min(scan, _MARGIN * expected + _LEAST_MARGIN * scan)
+    return min(_MARGIN * scan, _MARGIN_BEFORE * expected + _LEAST_MARGIN_BEFORE * scan)
 
 
 def is_worth_it(pages: Pages, wanted: Flags, more: float = 0.0) -> bool:

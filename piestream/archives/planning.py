@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,7 @@ from piestream.archives import costs
 from piestream.archives.bounded import is_bounded
 from piestream.archives.closer import of_pages, rows_of_rarest
 from piestream.archives.cores import Core, KeyRanges, cores_of, key_ranges
+from piestream.archives.decoded import DecodedPages
 from piestream.archives.decoding import Decoder
 from piestream.archives.pages import Pages
 from piestream.archives.reach import Reach, earliest_symbols, reach_of
@@ -101,11 +103,15 @@ class ArchivePlan:
         self.query = query
         self.pages = pages
         self.binding = bound(query, self.pages.schema, is_grouped=True)
+        #: What has been decoded, for whatever way is taken.
+        self.kept = DecodedPages(self.pages, self.binding.columns)
         self.cores: list[Core] | None = None
         self.ranges: KeyRanges | None = None
         self.reach: Reach | None = None
-        #: Whether only rows tell how much has to be read.
-        self.is_uncertain = False
+        #: Whether only rows tell how much has to be read, and whether that has not been tried yet.
+        self.grows = self.is_uncertain = False
+        #: The most that reading may cost.
+        self.most = inf
         #: The cost of a look at the rarest symbol.
         self.looked = 0.0
         #: Whether what is open is closed where its partition ends.
@@ -124,7 +130,7 @@ class ArchivePlan:
         self.reach = reach
         distinct = list(dict.fromkeys(symbol.predicate for symbol in query.symbols))
         found = verdicts(distinct, self.pages.schema, self.pages.table, self.pages.may_have)
-        self.decoder = Decoder(self.pages, self.binding, found)
+        self.decoder = Decoder(self.kept, self.binding, found)
         if self.closes or options.ties != "error":
             self.decoder.quiet.decode_all()  # the last row of a partition, or which of two rows counts
         holds = sorted(self._needed_pages(found), key=np.count_nonzero)
@@ -134,13 +140,15 @@ class ArchivePlan:
             holds = holds[:1]  # how long it takes to the others is not known
         self._known = _Known(found, holds, self._earliest_pages(found), holds[0])
         cores = self._lay_out()
-        self.is_uncertain = self._may_grow() and not is_bounded(self, cores)
+        self.is_uncertain = self.grows = self._may_grow() and not is_bounded(self, cores)
         cores = self._closer(cores)
         wanted = self.wanted(cores) & ~self.decoder.is_quiet
         if self.is_one_batch and self.pages.rows[wanted].sum() > costs.MOST_TOGETHER:
             return
         if costs.is_worth_it(self.pages, wanted):
             self.cores = cores
+            expected = costs.rows_cost(self.pages, wanted)
+            self.most = costs.most_cost(self.pages, expected, grows=self.grows)
 
     @property
     def rare(self) -> Flags:
@@ -210,7 +218,7 @@ class ArchivePlan:
         if known.found[number].always_holds[chosen].all():
             return cores  # there is nothing to find out
         self.looked = costs.rows_cost(pages, chosen, row=1)
-        rows = rows_of_rarest(pages, self.binding, number, chosen, reach.window)
+        rows = rows_of_rarest(self.kept, self.binding, number, chosen, reach.window)
         if rows is None:
             return cores
         self.decoder.note(chosen, number)
@@ -282,7 +290,9 @@ class ArchivePlan:
     def selection(self) -> Selection:
         """What reads some cores."""
         assert self.reach is not None
-        return Selection(self.decoder, self.ranges, self.reach)
+        found = Selection(self.decoder, self.ranges, self.reach, grows=self.grows)
+        found.most = self.most
+        return found
 
     def batches(self) -> Iterator[list[Core]]:
         """Cores that are read together."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 
 import numpy as np
 import polars as pl
@@ -62,6 +63,7 @@ class _Stretches:
     firsts: Words
     ends: Words
     tails: Words
+    deciding: Sequence[Words]  # for each UNTIL the latest row before that decides it, or -1
     needs: Sequence[tuple[Needs, Flags]]  # and the pages on which each is looked for
     partitions: Words | None  # of all rows, if there is more than one
 
@@ -70,13 +72,36 @@ class _Stretches:
         return replace(
             self, cores=self.cores[chosen], leads=self.leads[chosen], owns=self.owns[chosen],
             firsts=self.firsts[chosen], ends=self.ends[chosen], tails=self.tails[chosen],
+            deciding=[rows[chosen] for rows in self.deciding],
         )  # fmt: skip
+
+    def rows(self, ends: Words) -> tuple[Words, Words]:
+        """The rows that are needed up to some ends: the number of the stretch of each, and its place.
+
+        Of what lies before the leads no more counts than the rows that decide an UNTIL.
+        """
+        counts = ends - self.leads
+        stretch = np.repeat(np.arange(len(counts)), counts)
+        places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        places += self.leads[stretch]
+        if not self.deciding:
+            return stretch, places
+        pairs = [np.column_stack((stretch, places))]
+        for rows in self.deciding:
+            apart = np.flatnonzero((rows >= 0) & (rows < self.leads))
+            pairs.append(np.column_stack((apart, rows[apart])))
+        stretch, places = np.unique(np.concatenate(pairs), axis=0).T
+        return stretch, places
 
 
 class Selection:
     """What is read of an archive for some cores of one query."""
 
-    def __init__(self, decoder: Decoder, ranges: KeyRanges | None, reach: Reach) -> None:
+    def __init__(
+        self, decoder: Decoder, ranges: KeyRanges | None, reach: Reach, *, grows: bool = False
+    ) -> None:
+        """``grows``: only rows tell how much is read."""
+        self.grows = grows
         self.decoder = decoder
         self.pages = pages = decoder.pages
         self.keys = [KEY + name for name in decoder.binding.query.partition_by]
@@ -87,12 +112,13 @@ class Selection:
         self.firsts, self.lasts = found
         self.is_read = np.zeros(len(pages), np.bool_)
         self._rows: pl.DataFrame | None = None
-        #: So many pages are read to decide UNTIL, or to find rows behind cores, twice as many each time.
-        self._more_pages = 1
-        #: The most that reading may cost where how much is needed is seen as rows are read.
-        self.most = costs.scan_cost(pages)
-        #: The cost of rows that will be worked on once more.
-        self.in_vain = 0.0
+        #: So many pages are read to decide UNTIL, or to find rows behind cores, twice as many each time,
+        #: and so many to find rows before them, of which the latest page mostly has enough.
+        self._more_pages = self._more_before = 1
+        #: The most that all may cost: how much is needed is seen as rows are read.
+        self.most = inf
+        #: What has been spent besides: on rows that will be worked on once more, or on cores before these.
+        self.besides = 0.0
 
     @property
     def n_read(self) -> int:
@@ -105,8 +131,15 @@ class Selection:
 
     @property
     def cost(self) -> float:
-        """The cost of what has been read, and of rows that have been worked on in vain."""
-        return self.cost_of(self.is_read) + self.in_vain
+        """The cost of what has been read, and of what has been spent besides."""
+        return self.cost_of(self.is_read) + self.besides
+
+    def check_cost(self, wanted: Flags) -> None:
+        """TooFarError where to read some more pages would cost more than may be spent."""
+        if self.cost_of(wanted | self.is_read) + self.besides > self.most:
+            raise TooFarError
+        if self.grows and not self.decoder.kept.has_room(wanted):
+            raise TooFarError
 
     def wanted(self, *cores: Core) -> Flags:
         """Whether each page may have rows of some cores, or of the window before one."""
@@ -143,11 +176,9 @@ class Selection:
 
     def _apart(self, found: _Stretches, order: Words | None) -> pl.DataFrame:
         """The rows of stretches, each with the number of its core."""
-        counts = found.ends - found.leads
-        places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        places += np.repeat(found.leads, counts)
+        stretch, places = found.rows(found.ends)
         rows = self._chosen(places, order)
-        return rows.with_columns(pl.Series(KEY + CORE, np.repeat(found.cores, counts)))
+        return rows.with_columns(pl.Series(KEY + CORE, found.cores[stretch]))
 
     def _goes_on(self, cores: Sequence[Core], found: _Stretches, order: Words | None) -> Flags:
         """Whether the partition of each stretch has rows behind its core: read ones, or on later pages."""
@@ -204,14 +235,15 @@ class Selection:
         begins = np.zeros(len(self.rows) + 1, np.int64)
         np.add.at(begins, found.leads, 1)
         np.add.at(begins, found.tails, -1)
-        return self._chosen(np.flatnonzero(np.cumsum(begins)[:-1]), order)
+        is_chosen = np.cumsum(begins)[:-1] > 0
+        for rows in found.deciding:
+            is_chosen[rows[rows >= 0]] = True
+        return self._chosen(np.flatnonzero(is_chosen), order)
 
     def _evaluated(self, found: _Stretches, order: Words | None, ties: Ties) -> pl.DataFrame:
         """The rows of stretches, and the last one before each: of these what predicates read is known."""
-        counts = found.tails - found.leads
-        stretch = np.repeat(np.arange(len(counts)), counts)
-        places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        places += found.leads[stretch]
+        n_stretches = len(found.leads)
+        stretch, places = found.rows(found.tails)
         chosen = self._chosen(places, order)
         times = chosen[TIME].to_numpy()
         again = (stretch[1:] == stretch[:-1]) & (times[1:] == times[:-1])
@@ -226,10 +258,10 @@ class Selection:
         elif ties == "last":
             kept[:-1] = ~again
         stretch, places, times = stretch[kept], places[kept], times[kept]
-        offsets = np.searchsorted(stretch, np.arange(len(counts) + 1))
+        offsets = np.searchsorted(stretch, np.arange(n_stretches + 1))
         rows = with_past(
             self._chosen(places, order), self.decoder.projection,
-            OrderedRows(np.arange(len(counts)), offsets, times, True),
+            OrderedRows(np.arange(n_stretches), offsets, times, True),
             PastValues(self.decoder.binding.past),
         )  # fmt: skip
         inside = places >= found.owns[stretch]
@@ -248,7 +280,8 @@ class Selection:
     def _with_needs(self, cores: Sequence[Core]) -> tuple[_Stretches, Words | None]:
         """The stretches of some cores, read with all that they need, and the order of rows."""
         self._add(self.wanted(*cores))
-        self._more_pages = 1
+        self._more_pages = self._more_before = 1
+        is_first = True
         while True:
             order, partitions, times = self._ordered()
             found = self._stretches(cores, order, partitions, times)
@@ -257,10 +290,10 @@ class Selection:
                 missing |= needs.missing_pages(pages & ~self.is_read)
             if not missing.any():
                 return found, order
-            if self.reach.is_sought:
-                self._more_pages *= 2
-                if self.cost_of(self.is_read | missing) + self.in_vain > self.most:
-                    raise TooFarError
+            self.besides += costs.AGAIN * len(self.rows)
+            self._more_pages *= 2
+            self._more_before *= 1 if is_first else 2
+            is_first = False
             self._add(missing)
 
     def _chosen(self, places: Words, order: Words | None) -> pl.DataFrame:
@@ -280,6 +313,7 @@ class Selection:
         pages = np.flatnonzero(wanted & ~self.is_read)
         if self._rows is not None and not len(pages):
             return
+        self.check_cost(wanted)
         self.is_read[pages] = True
         frame, counts = self.decoder.read(pages)
         places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -414,12 +448,14 @@ class Selection:
             starts=starts[chosen],
             bounds=bounds[chosen],
             other_keys={name: keys.gather(chosen) for name, keys in others.items()},
+            n_pages=self._more_before,
         )
         leads = np.where(is_needed, leads, firsts)
         needs = [(own, np.ones(len(self.pages), np.bool_))]
+        deciding: list[Words] = []
         for n, pages in enumerate(self._deciding):
-            deciding, since = self._decided_since(f"{_DECIDES}{n}", order, firsts, begin, times)
-            leads = np.minimum(leads, deciding)
+            rows, since = self._decided_since(f"{_DECIDES}{n}", order, firsts, begin, times)
+            deciding.append(rows)
             further = replace(own, bounds=since[chosen], n_pages=self._more_pages)
             needs.append((further, pages))
         if self.reach.rows_behind:
@@ -429,7 +465,7 @@ class Selection:
                 bounds=-last_bounds, other_keys=others, n_pages=self._more_pages,
             )  # fmt: skip
             needs.append((behind, np.ones(len(self.pages), np.bool_)))
-        return _Stretches(found, leads, owns, firsts, ends, tails, needs, partitions)
+        return _Stretches(found, leads, owns, firsts, ends, tails, deciding, needs, partitions)
 
     @cached_property
     def _deciding(self) -> list[Flags]:
@@ -444,14 +480,13 @@ class Selection:
     def _decided_since(
         self, name: str, order: Words | None, firsts: Words, begin: Words, times: Words
     ) -> tuple[Words, Words]:
-        """The latest rows before others that decide an UNTIL, and their times; the lowest where there is none."""
+        """The latest rows before others that decide an UNTIL, and their times; -1 and the lowest where there is none."""
         decides = self.rows[name].to_numpy()
         decides = decides if order is None else decides[order]
         latest = np.maximum.accumulate(np.where(decides, np.arange(len(decides)), -1))
         at = np.where(firsts > begin, latest[firsts - 1], -1)
         is_known = at >= begin
-        since = np.where(is_known, times[at], INT64_MIN)
-        return _first_from(times, begin, firsts, since), since
+        return np.where(is_known, at, -1), np.where(is_known, times[at], INT64_MIN)
 
     def _leads(self, firsts: Words, begin: Words, times: Words) -> tuple[Words, Words, Words]:
         """Where what counts before rows begins, and what is needed, and from which time on all of it is needed.

@@ -17,11 +17,12 @@ import numpy as np
 import polars as pl
 
 from piestream.adapters.inputs import Inputs, bound_inputs
-from piestream.adapters.read_columns import lazily_read
+from piestream.adapters.read_columns import columns_to_read, lazily_read
 from piestream.archives import costs
 from piestream.archives.archive import Archive
 from piestream.archives.closer import Rows, of_pages, rows_of_rarest
 from piestream.archives.cores import NULL_CELL, Core, Flags, KeyRanges, Spans, later
+from piestream.archives.decoded import DecodedPages
 from piestream.archives.decoding import Decoder
 from piestream.archives.durable import damage_told, missing_files_told
 from piestream.archives.pages import Pages, Words
@@ -42,6 +43,7 @@ from piestream.compiled.constants import INT64_MAX
 from piestream.language.model import Query
 from piestream.language.options import RunOptions
 from piestream.plan.binding import query_ticks
+from piestream.plan.columns import is_moment
 
 __all__ = ["rows_around_matches", "rows_of_inputs"]
 
@@ -75,12 +77,30 @@ def _rows_of(
     """What was given, with rows of the generations that the archives show."""
     refuse_row_order(inputs.query, {key: rows.pages for key, rows in archives.items()})
     found = dict(given)
-    found |= _selected(inputs, found, archives, options)
-    for key in archives:
+    kept = {key: _nothing_decoded(inputs, key, one) for key, one in archives.items()}
+    found |= _selected(inputs, found, kept, options)
+    for key, one in archives.items():
         if isinstance(found[key], Archive):
-            with damage_told(found[key].files, is_own=found[key].time is not None):
-                found[key] = lazily_read(inputs.readers[key], found[key].scan()).collect()
+            with damage_told(one.files, is_own=one.time is not None):
+                found[key] = _all_rows(inputs, key, one, kept[key])
     return found
+
+
+def _nothing_decoded(inputs: Inputs, key: str, archive: Archive) -> DecodedPages:
+    """What will have been decoded of the columns of an archive that a query reads."""
+    schema = archive.pages.schema
+    read = columns_to_read(
+        inputs.readers[key], schema.names(), lambda name: is_moment(schema[name])
+    )
+    return DecodedPages(archive.pages, read)
+
+
+def _all_rows(inputs: Inputs, key: str, archive: Archive, kept: DecodedPages) -> pl.DataFrame:
+    """All rows of an archive, with the columns that a query reads."""
+    if not kept.values:
+        return lazily_read(inputs.readers[key], archive.scan()).collect()
+    every = np.arange(len(kept.pages)), kept.columns
+    return pl.concat(kept.read_parts([every], is_last=True))
 
 
 def rows_around_matches(
@@ -90,16 +110,22 @@ def rows_around_matches(
 
     Of an archive that has more pages to read than those of the ``most`` rows all are taken to be needed.
     """
-    archives = {key: rows for key, rows in given.items() if isinstance(rows, Archive)}
-    return _selected(Inputs(query), given, archives, options, most)
+    inputs = Inputs(query)
+    kept = {
+        key: _nothing_decoded(inputs, key, rows)
+        for key, rows in given.items()
+        if isinstance(rows, Archive)
+    }
+    return _selected(inputs, given, kept, options, most)
 
 
 def _selected(
-    inputs: Inputs, given: Mapping[str, Any], archives: Mapping[str, Archive], options: RunOptions,
-    most: int = costs.MOST_TOGETHER,
+    inputs: Inputs, given: Mapping[str, Any], kept: Mapping[str, DecodedPages],
+    options: RunOptions, most: int = costs.MOST_TOGETHER,
 ) -> dict[str, pl.DataFrame]:  # fmt: skip
     """The rows of the archives of which not all are needed."""
     query = inputs.query
+    archives = {key: given[key] for key in kept}
     if not archives or not is_local(query, options):
         return {}
     try:
@@ -114,15 +140,15 @@ def _selected(
         return {}  # the fault is reported where all rows are bound
     if not any(part.present for part in parts):
         return {}
-    allowed = _allowed(parts, window, _waits(query))
+    allowed = _allowed(parts, kept, window, _waits(query))
     found = {}
     for part in parts:
         if part.is_whole:
             continue
         if part.ends is None:
-            rows = _rows(part, allowed, window, most, options)
+            rows = _rows(part, kept[part.key], allowed, window, most, options)
         else:
-            rows = _interval_rows(part, allowed, most)
+            rows = _interval_rows(part, kept[part.key], allowed, most)
         if rows is not None:
             found[part.key] = rows
     return found
@@ -157,7 +183,9 @@ class _Allowed:
         return of_pages(ranges, len(pages)), found
 
 
-def _allowed(parts: Sequence[Part], window: int, waits: bool) -> _Allowed:
+def _allowed(
+    parts: Sequence[Part], kept: Mapping[str, DecodedPages], window: int, waits: bool
+) -> _Allowed:
     """The times at which a match can be reported."""
     spans = {
         (place, number): part.spans(number, window)
@@ -167,12 +195,14 @@ def _allowed(parts: Sequence[Part], window: int, waits: bool) -> _Allowed:
     found = reduce(Spans.within, spans.values())
     rarest = min(spans, key=lambda at: int(parts[at[0]].verdicts[at[1]].can_hold.sum()))
     allowed = _Allowed(found, waits and len(found.firsts) > 0)
-    return _closer(parts[rarest[0]], rarest[1], allowed, window, parts)
+    part = parts[rarest[0]]
+    return _closer(part, kept[part.key], rarest[1], allowed, window, parts)
 
 
 def _closer(
-    part: Part, number: int, allowed: _Allowed, window: int, parts: Sequence[Part]
-) -> _Allowed:
+    part: Part, kept: DecodedPages, number: int, allowed: _Allowed, window: int,
+    parts: Sequence[Part],
+) -> _Allowed:  # fmt: skip
     """Where the rows at which a predicate holds allow a report, if it does not cost much to look."""
     pages, verdict = part.archive.pages, part.verdicts[number]
     is_of_other_keys = bool(part.binding.query.partition_by) and part.key_column is None
@@ -184,7 +214,7 @@ def _closer(
         costs.read_cost(pages, chosen, row=1) > LOOKED_AT * n_rows
     ):
         return allowed
-    rows = rows_of_rarest(pages, part.binding, number, chosen, -(-window // part.ticks))
+    rows = rows_of_rarest(kept, part.binding, number, chosen, -(-window // part.ticks))
     if rows is None:
         return allowed
     firsts, lasts = rows.firsts * part.ticks, later(rows.lasts * part.ticks, window)
@@ -208,7 +238,9 @@ def _schema(inputs: Inputs, key: str, rows: Any) -> pl.Schema:
     return inputs.frame(key, rows)[0].schema
 
 
-def _interval_rows(part: Part, allowed: _Allowed, most: int) -> pl.DataFrame | None:
+def _interval_rows(
+    part: Part, kept: DecodedPages, allowed: _Allowed, most: int
+) -> pl.DataFrame | None:
     """The rows of intervals of an archive that start or end while a match can be there; None: all."""
     pages = part.archive.pages
     if pages.n_rows < costs.LEAST_ROWS:
@@ -228,11 +260,11 @@ def _interval_rows(part: Part, allowed: _Allowed, most: int) -> pl.DataFrame | N
         return None
     columns = part.binding.columns
     nothing = pl.DataFrame(schema={name: pages.schema[name] for name in columns})
-    return pl.concat([nothing, *pages.read(np.flatnonzero(wanted), columns)])
+    return pl.concat([nothing, *kept.read(np.flatnonzero(wanted), columns)])
 
 
 def _rows(
-    part: Part, allowed: _Allowed, window: int, most: int, options: RunOptions
+    part: Part, kept: DecodedPages, allowed: _Allowed, window: int, most: int, options: RunOptions
 ) -> pl.DataFrame | None:
     """The rows of one archive around the times at which a match can be reported; None: all."""
     pages, binding = part.archive.pages, part.binding
@@ -257,19 +289,21 @@ def _rows(
             Core(both, int(first), int(last), int(start))
             for first, last, start in zip(firsts, lasts, starts, strict=True)
         ]
-    decoder = Decoder(pages, binding, part.verdicts, keeps_rows=True)
-    selection = Selection(decoder, None if cells is None else cells[0], reach)
+    decoder = Decoder(kept, binding, part.verdicts, keeps_rows=True)
+    ranges = None if cells is None else cells[0]
+    selection = Selection(decoder, ranges, reach, grows=bool(latches))
     wanted = selection.wanted(*cores)
     if pages.rows[wanted].sum() > most or not costs.is_worth_it(pages, wanted):
         return None
+    selection.most = costs.most_cost(pages, selection.cost_of(wanted), grows=bool(latches))
     try:
         rows = decoder.rows_of(selection.read_raw(cores))
     except TooFarError:
         return None
-    return pl.concat([rows, _last_row(part, rows)]) if allowed.waits else rows
+    return pl.concat([rows, _last_row(part, kept, rows)]) if allowed.waits else rows
 
 
-def _last_row(part: Part, rows: pl.DataFrame) -> pl.DataFrame:
+def _last_row(part: Part, kept: DecodedPages, rows: pl.DataFrame) -> pl.DataFrame:
     """A row at the last time of an archive, up to which time has passed, if none was read there."""
     pages, time = part.archive.pages, part.binding.time.name
     times = pages.times(time)
@@ -278,7 +312,7 @@ def _last_row(part: Part, rows: pl.DataFrame) -> pl.DataFrame:
     is_last = in_ticks(time) == last
     if rows.select(is_last.any()).item():
         return rows[:0]
-    found = pl.concat(pages.read(np.array([times[1].argmax()]), part.binding.columns))
+    found = pl.concat(kept.read(np.array([times[1].argmax()]), part.binding.columns))
     return found.filter(is_last)[:1].select(rows.columns)
 
 

@@ -73,7 +73,7 @@ class Trials:
             except TooFarError:
                 self.outcomes["too far"] += 1
                 raise
-            self.outcomes["a part" if found is None else "all"] += 1
+            self.outcomes["all" if isinstance(found, tuple) else "a part"] += 1
             return found
 
         monkeypatch.setattr(trials, "_tried", tried)
