@@ -125,7 +125,8 @@ def last_instant(
     elif span is None:
         given += _to_come((absent, known_by), now, sequenced)
     if span is None:
-        given.append(((absent, "ts"), (absent, "te"), 0, later))
+        longer = later if late is None else _EARLIER  # two times, before all events of these
+        given.append(((absent, "ts"), (absent, "te"), 0, longer))
         if not_before is not None:
             given.append((not_before[0], (absent, "ts"), -not_before[1], _EARLIER))
         for name, length in apart.items():
@@ -135,6 +136,9 @@ def last_instant(
     delayed = set(_delayed(absent, spans, closes))
     if late is not None:
         delayed -= {(absent, "ts"), (absent, "te")}
+    hidden: set[Node] = set()
+    if span is None and known_by == "te":
+        hidden = {(absent, "ts")} if late is None else {(absent, "ts"), (absent, "te")}
     names = [name for name, allowed in relations.items() if len(allowed) < len(RELATIONS)]
     for chosen in product(*(relations[name] for name in names)):
         orders: list[Inequality] = []
@@ -142,7 +146,6 @@ def last_instant(
             if sequenced is None:
                 orders += _ordered(absent, name, relation, delayed)
             else:
-                hidden = (absent, "ts") if span is None and known_by == "te" else None
                 orders += _ordered_places(absent, name, relation, spans, sequenced.place, hidden)
         until = _latest_now([*given, *orders], sequenced)
         if until is not None and (found is None or until > found):
@@ -241,17 +244,17 @@ def _ordered_places(
     relation: str,
     spans: Mapping[str, Span],
     now: Fraction | int,
-    hidden: Node | None,
+    hidden: Collection[Node],
 ) -> Iterator[Inequality]:
     """The same of instants, of which some have one time: what is to come is behind all that has come.
 
-    Where the start of an absent row is ``hidden``, it may have been.
+    Where the start of an absent row is ``hidden``, it may have been; so may the end, if it becomes known late.
     """
     for left, sign, right in RELATIONS[relation]:
         one, other = _end(left, x, y), _end(right, x, y)
         places = [_place(spans, one), _place(spans, other)]
-        if hidden in (one, other):
-            yield from _ordered_hidden(one, sign, other, places, one == hidden)
+        if one in hidden or other in hidden:
+            yield from _ordered_hidden(one, sign, other, places, one in hidden)
         elif all(place is None or place > now for place in places):
             is_row = places[1] is not None  # which is before all events of its time
             yield one, other, 0, (_EARLIER if is_row else _BEFORE) if sign == "<" else 0
@@ -270,7 +273,7 @@ def _ordered_hidden(
     places: Sequence[Fraction | int | None],
     is_one: bool,
 ) -> Iterator[Inequality]:
-    """The same where the first of both, or the other, is a start that lies before all events of its time."""
+    """The same where the first of both, or the other, may have been, and lies before all events of its time."""
     place = places[1] if is_one else places[0]
     is_within = place is not None and place % 1 != 0  # at an event that has a place in its time
     if sign == "=":

@@ -1,7 +1,7 @@
 """Very many random cases of absence of what becomes known late: matches of queries in brackets and of row patterns.
 
 ``python -m tests.many_late_absences 0 200`` tries the queries of these seeds, each over many partitions, in frames
-and in sessions, against `tests.stream_oracle`.
+and in sessions, against `tests.stream_oracle`; ``… 0 200 sequenced`` those in which several events have one time.
 """
 
 from __future__ import annotations
@@ -71,15 +71,15 @@ def _truth_of(query: Query) -> dict[str, Any]:
     return {name: column(name.lower()) for name in names}
 
 
-def _inner(rng: Random, order: str) -> str:
+def _inner(rng: Random, order: str, is_sequenced: bool) -> str:
     """A query in brackets whose matches may become known later than they end."""
     within = rng.choice((2, 3, 5, 8))
-    if rng.random() < 0.35 and order == "ts":
+    if rng.random() < 0.35 and (order == "ts" or is_sequenced):
         pattern = rng.choice(_PATTERNS)
         named = (n for n in "XYZ" if n in pattern)
         defines = ", ".join(f"{n} AS {n.lower()}" for n in named)
         return (
-            f"s0 MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n PATTERN ({pattern}) WITHIN {within} "
+            f"s0 MATCH_RECOGNIZE (ORDER BY {order} MEASURES COUNT(*) AS n PATTERN ({pattern}) WITHIN {within} "
             f"DEFINE {defines}) AS j"
         )
     bridging = f"BRIDGING {rng.randint(1, 3)}" if rng.random() < 0.6 else ""
@@ -107,15 +107,19 @@ def _conditions(rng: Random) -> Iterator[str]:
         )
 
 
-def _text(rng: Random, order: str) -> str:
+def _text(rng: Random, order: str, outer: str) -> str:
     """A query of random parts; it may be refused."""
     group = " AND ".join(_conditions(rng)) or "c during a"
     length = rng.choice(("", "", "", "AT LEAST 2", "AT MOST 3"))
     emit = rng.choice(("", "", "EMIT ON COMPLETION ", "EMIT ON BOTH "))
-    pattern = rng.choice(("a", "a", "a overlaps; before; contains; meets b"))
-    b = ", b AS s.b" * (" b" in pattern)
+    patterns = ["a", "a", "a overlaps; before; contains; meets b"]
+    if is_sequenced := outer != "ts":
+        patterns += ["a overlaps; before; contains; meets; starts; after d"]
+    pattern = rng.choice(patterns)
+    more = ", b AS s.b" * (" b" in pattern) + ", d AS j" * (" d" in pattern)
+    inner = _inner(rng, order, is_sequenced)
     return (
-        f"FROM s ORDER BY ts WITH {_inner(rng, order)} PARTITION BY k DEFINE a AS s.a, c AS j {length}{b} "
+        f"FROM s ORDER BY {outer} WITH {inner} PARTITION BY k DEFINE a AS s.a, c AS j {length}{more} "
         f"PATTERN {pattern} AND NOT ({group}) WITHIN {rng.choice((8, 30))} {emit}"
     )
 
@@ -123,7 +127,7 @@ def _text(rng: Random, order: str) -> str:
 def _events(rng: Random, key: int, columns: str, order: str) -> Iterator[dict[str, Any]]:
     at, changes = 0, rng.choice((0.25, 0.4, 0.6))
     steps = rng.choice(((1,), (1, 1, 2), (1, 2, 3)))
-    steps = steps if order == "ts" or columns == "ab" else (0, *steps)
+    steps = steps if order == "ts" else (0, *steps)
     state = dict.fromkeys(columns, False)
     for place in range(rng.randint(2, 9)):
         at += rng.choice(steps)
@@ -132,21 +136,25 @@ def _events(rng: Random, key: int, columns: str, order: str) -> Iterator[dict[st
         yield {"k": key, "ts": at, "seq": place, **state}
 
 
-def late_absences(seed: int, cases: int = 25) -> LateAbsences | None:
+def late_absences(seed: int, cases: int = 25, *, is_sequenced: bool = False) -> LateAbsences | None:
     """The cases of a seed; None where its query is refused."""
-    rng = Random(f"late absences {seed}")
+    rng = Random(f"{'sequenced ' * is_sequenced}late absences {seed}")
     order = rng.choice(("ts", "ts", "ts", "ts, seq"))  # of the query in brackets
+    outer = "ts"
+    if is_sequenced:
+        order, outer = rng.choice(("ts", "ts, seq", "ts, ROW")), rng.choice(("ts, seq", "ts, ROW"))
+    orders = {"s": ("ab", outer), "s0": ("xyz", order)}
     try:
-        query = ps.query(_text(rng, order))
+        query = ps.query(_text(rng, order, outer))
     except ps.QueryError:
         return None
     rows = {
-        name: [row for key in range(cases) for row in _events(rng, key, columns, order)]
-        for name, columns in (("s", "ab"), ("s0", "xyz"))
+        name: [row for key in range(cases) for row in _events(rng, key, columns, of)]
+        for name, (columns, of) in orders.items()
     }
     later = rng.choice((1, 3, 9))  # what is at that time has not passed in a session
     until = max(row["ts"] for some in rows.values() for row in some) + later
-    for name, columns in (("s", "ab"), ("s0", "xyz")):
+    for name, (columns, _) in orders.items():
         rows[name].append({"k": -1, "ts": until, "seq": 99, **dict.fromkeys(columns, False)})
     at_end = rng.choice(("open", "open", "close"))
     return LateAbsences(query, rows, until, at_end)
@@ -165,10 +173,18 @@ def _found(late: LateAbsences, way: str, rng: Random) -> Rows:
     while arrivals:
         name = arrivals[0][1]
         count = next((n for n, one in enumerate(arrivals) if one[1] != name), len(arrivals))
+        if late.query.is_sequenced:  # events of one time may come bit by bit
+            count = rng.randint(1, count)
         first, arrivals = arrivals[:count], arrivals[count:]
-        found += session.push(pl.DataFrame([row for _, _, row in first]), stream=name).to_dicts()
+        if late.query.is_sequenced and rng.random() < 0.2:
+            found += (one for _, _, row in first for one in session.push(row, stream=name))
+        else:
+            rows = pl.DataFrame([row for _, _, row in first])
+            found += session.push(rows, stream=name).to_dicts()
         pushed.add(name)
         if len(pushed) == len(late.rows) and rng.random() < 0.05:
+            if rng.random() < 0.5:
+                session._stream.compact()
             session = late.query.open(state=session.snapshot())
     found += _dicts(session.advance(late.until))
     return found
@@ -208,14 +224,15 @@ def disagreement(late: LateAbsences, way: str, seed: int) -> str | None:
     return None
 
 
-def main(first: int, end: int) -> None:
+def main(first: int, end: int, *, is_sequenced: bool = False) -> None:
     """Try the queries of these seeds in every way in."""
-    queries = rows = faults = 0
+    queries = cases = rows = faults = 0
     for seed in range(first, end):
-        late = late_absences(seed)
+        late = late_absences(seed, is_sequenced=is_sequenced)
         if late is None:
             continue
         queries += 1
+        cases += len({row["k"] for row in late.rows["s"]})
         for way in WAYS:
             said = disagreement(late, way, seed)
             if said is not None:
@@ -225,8 +242,8 @@ def main(first: int, end: int) -> None:
         rows += len(matches(late.query, late.inputs()))
         if queries % 20 == 0:
             print(f"to seed {seed}: {queries} queries, {rows} rows, {faults} faults", flush=True)
-    print(f"{queries} queries, {rows} rows, {faults} faults")
+    print(f"{queries} queries, {cases} cases, {rows} rows, {faults} faults")
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]))
+    main(*map(int, sys.argv[1:3]), is_sequenced="sequenced" in sys.argv[3:])

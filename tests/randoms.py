@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+import piestream as ps
+from piestream.expressions.diagnostics import QueryError
 from piestream.language.aggregates import AGGREGATES
 from piestream.language.parts import Aggregate, DurationOf, Emit, Endpoint, RelationOf, Return
 from piestream.relations import ALL_NAMES, Relation
@@ -111,12 +113,28 @@ def in_sequence(drawn: Scenario, rng: Random, on_spark: bool = False) -> Scenari
         ties = drawn.ties != "error" and kind == "seq"
         last += rng.choice((0, 1, 1, 7)) if ties else 1
         rows.append({**row, "ts": row["ts"] // coarse * beat, "seq": last})
-    return drawn.having(
+    found = drawn.having(
         rows=tuple(rows),
         schema={**drawn.schema, "seq": dtype},
         sequence=kind,
         within=None if drawn.within is None else max(drawn.within, 3),
     )
+    short = Random(f"{rng.random()} of no length")
+    shorter = found.having(definitions=tuple(_of_no_length(d, short) for d in found.definitions))
+    try:
+        ps.query(shorter.text())
+    except QueryError:  # distances and relations need lengths
+        return found
+    return shorter
+
+
+def _of_no_length(one: Definition, rng: Random) -> Definition:
+    """A definition, now and then of what ends at the time of its start, or goes on at that of its end."""
+    if one.bridging is not None and rng.random() < 0.2:
+        one = replace(one, bridging=0)
+    if one.at_most is not None and one.at_least is None and rng.random() < 0.2:
+        one = replace(one, at_most=0)
+    return one
 
 
 def scenarios() -> SearchStrategy[Scenario]:

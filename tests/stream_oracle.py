@@ -267,8 +267,8 @@ class _Partition:
             if source.silence is not None:
                 self.ready[number] = list(self._silent(source.silence))
         for known in (one for ready in self.ready.values() for one in ready):
-            instants |= {known.since}
-            instants |= {known.end} if known.end is not None else set()
+            instants |= {known.since}  # an end that is known late is none
+            instants |= {known.end} if known.end is not None and known.end > known.since else set()
         #: What ends behind the last instant of the partition is shown with that.
         self.shown: dict[Time, int] = {}
         self.truths = {

@@ -278,11 +278,13 @@ def _check(engine: str, drawn: CombinedScenario, seed: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::piestream.ResultWarning")
-@pytest.mark.parametrize("first", [0, 300])
-def test_what_becomes_known_late_is_waited_for_neither_too_short_nor_too_long(first: int) -> None:
+@pytest.mark.parametrize(("first", "is_sequenced"), [(0, False), (300, False), (0, True)])
+def test_what_becomes_known_late_is_waited_for_neither_too_short_nor_too_long(
+    first: int, is_sequenced: bool
+) -> None:
     rows = queries = 0
     for seed in range(first, first + 40):
-        late = late_absences(seed, 8)
+        late = late_absences(seed, 8, is_sequenced=is_sequenced)
         if late is not None:
             for way in WAYS:
                 assert late_disagreement(late, way, seed) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,9 @@ from piestream.expressions.durations import DurationLike
 from piestream.plan.columns import is_moment
 
 __all__ = ["PAGE_ROWS", "Archive", "archive"]
+
+#: No page and no file holds more rows.
+_MOST_ROWS = (1 << 31) - 1
 
 #: The defaults: rows of a page, and of a file.
 PAGE_ROWS = 1 << 14
@@ -127,6 +130,8 @@ def _check_settings(
             raise TypeError(f"{name} is a number of rows, not {value!r}")
         if value < 1:
             raise ValueError(f"{name} is {value}; it must be at least 1")
+        if value > _MOST_ROWS:
+            raise ValueError(f"{name} is {value}; it is at most {_MOST_ROWS:,}")
 
 
 class Archive:
@@ -335,6 +340,7 @@ class Archive:
         every: DurationLike | None = None,
         where: str | pl.Expr | None = None,
         between: tuple[Any, Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
     ) -> pl.DataFrame:
         """Aggregates of the rows, from statistics where these are enough.
 
@@ -352,6 +358,8 @@ class Archive:
             A predicate over one row: only rows count of which it is true.
         between
             The first time, and the one before which rows still count; either may be None.
+        parameters
+            What stands for ``:limit`` and the like in ``where``, by name; never read as text.
 
         Raises
         ------
@@ -367,13 +375,13 @@ class Archive:
         """
         if not aggregates:
             raise TypeError('aggregate takes at least one aggregate, such as "COUNT(*)"')
-        time = self._time_column()
+        asked = (self._time_column(), aggregates, every, where, between, parameters)
         try:
-            return aggregation_of(self.pages, time, aggregates, every, where, between).result()
+            return aggregation_of(self.pages, *asked).result()
         except FileNotFoundError:  # others have replaced files since
             self.refresh()
         with missing_files_told(self.path):
-            return aggregation_of(self.pages, time, aggregates, every, where, between).result()
+            return aggregation_of(self.pages, *asked).result()
 
     def _time_column(self) -> str:
         if self.time is not None:

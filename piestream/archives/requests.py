@@ -11,10 +11,12 @@ from piestream.archives.aggregation import Aggregation, Request
 from piestream.archives.pages import Pages
 from piestream.archives.statistics import as_seen
 from piestream.archives.times import length_in_ticks, time_in_ticks
+from piestream.compiled.constants import INT64_MAX
 from piestream.expressions.diagnostics import Diagnostic, QueryError, Span, did_you_mean, located
 from piestream.expressions.durations import DurationLike
 from piestream.expressions.predicate import Predicate
 from piestream.expressions.tokens import Kind, Token, tokenize
+from piestream.language.arguments import check_mapping
 from piestream.language.printer import alias_of
 
 __all__ = ["FUNCTIONS", "aggregation_of", "read_request"]
@@ -57,6 +59,7 @@ def aggregation_of(
     every: DurationLike | None,
     where: str | pl.Expr | None,
     between: tuple[Any, Any] | None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> Aggregation:
     """The request of a call of `Archive.aggregate`, checked and in ticks."""
     schema = pages.schema
@@ -67,24 +70,39 @@ def aggregation_of(
         raise QueryError(f"two columns of the result are named {twice}: name one with AS")
     dtype = schema[time]
     length = None if every is None else length_in_ticks(every, time, dtype, "every")
-    if length is not None and length < 1:
-        raise ValueError(f"every is {every!r}; a span has a length")
+    if length is not None and not 1 <= length <= INT64_MAX:
+        what = "a span has a length" if length < 1 else "no column of times goes so far"
+        raise ValueError(f"every is {every!r}; {what}")
     ends = (None, None) if between is None else between
     if not isinstance(ends, tuple | list) or len(ends) != 2:
         raise TypeError(f"between is two times, the first one and the end, not {between!r}")
     first, end = (None if at is None else time_in_ticks(at, time, dtype) for at in ends)
-    return Aggregation(pages, time, requests, _condition(where), (first, end), length)
+    return Aggregation(
+        pages, time, requests, _condition(where, schema, parameters), (first, end), length
+    )
 
 
-def _condition(where: str | pl.Expr | None) -> Predicate | None:
+def _condition(
+    where: str | pl.Expr | None,
+    schema: Mapping[str, pl.DataType],
+    parameters: Mapping[str, Any] | None,
+) -> Predicate | None:
     """The predicate that selects rows."""
+    check_mapping(parameters, "parameters", "{'limit': 70}")
+    if parameters and not isinstance(where, str):
+        raise TypeError("parameters fill the text of where, and it is none")
     if where is None:
         return None
     if isinstance(where, pl.Expr):
-        return Predicate.from_polars(where)
+        found = Predicate.from_polars(where)
+        for name in found.columns:
+            if name not in schema:
+                hint = did_you_mean(name, schema) or f"the columns are {', '.join(schema)}"
+                raise QueryError(f"where: there is no column {name}: {hint}")
+        return found
     if not isinstance(where, str):
         raise TypeError(f"where is a predicate, SQL text or a Polars expression, not {where!r}")
-    found = Predicate.parse(where)
+    found = Predicate.parse(where, parameters)
     if found.reads_the_past:
         raise QueryError("where is a predicate over one row: it cannot read earlier ones")
     return found

@@ -281,8 +281,8 @@ class Rows(GivenRows):
         return result
 
     def _timed(self, query: Query) -> Query:
-        """Another query, with the time column written out."""
-        stream = replace(query.streams[0], order_by=self.time.name)
+        """Another query of the rows alone, all of which are here, with the time column written out."""
+        stream = replace(query.streams[0], order_by=self.time.name, archive=False)
         return replace(query, streams=(stream,))
 
     def _opened(self, query: Query) -> tuple[Stream, list[pl.DataFrame]]:

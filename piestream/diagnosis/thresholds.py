@@ -199,7 +199,7 @@ class _Tried:
         name = f"{stream.name}.{place.column}" if whole.is_combined else place.column
         shown = f"{name} {self.operator} {value!r}"
         was = f"{place.operator} {place.number!r}"
-        if symbol.name not in {one.name for one in self.compared.rows.query.present}:
+        if self._is_absent():
             return f"{self._excluded(match)}{symbol.name} is {name} {was}; with {shown} it matches"
         if not self.is_looser:
             return f"{symbol.name} is {name} {was}; with {shown} it matches"
@@ -208,11 +208,19 @@ class _Tried:
         reached = f"{'is' if stream.is_ready_made else 'reached'} {cell_text(value)}"
         return f"{name} {reached} (needs {was}){where}; with {shown} it matches"
 
+    def _is_absent(self) -> bool:
+        """Whether no match has an interval of the symbol, or of that of the brackets in which it is."""
+        compared, whole = self.compared, self.target.rows.query
+        outer = compared.outer
+        if outer is not None and outer.name not in {one.name for one in whole.present}:
+            return True
+        return compared.symbol.name not in {one.name for one in compared.rows.query.present}
+
     def _excluded(self, match: dict[str, Any]) -> str:
         """The intervals of an absent symbol that exclude a match, if it is one of the whole query."""
         target = self.target
         for absence in target.rows.query.absences:
-            if self.compared.outer is None and absence.symbol == self.compared.symbol.name:
+            if absence.symbol == (self.compared.outer or self.compared.symbol).name:
                 there = tuple(excluded(target, absence, match))
                 if there:
                     return f"{excluded_text(target, there)} "

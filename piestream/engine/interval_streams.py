@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -119,6 +119,16 @@ class _Known(NamedTuple):
         return _Known(*(field[order] for field in found))
 
 
+def _known_within(binding: Binding) -> Iterator[tuple[int, int]]:
+    """The streams of what may become known late and is absent, with how long after its start at most."""
+    for symbol, late in zip(binding.query.symbols, binding.compiled.ticks.late, strict=True):
+        lateness = binding.query.streams[symbol.stream].lateness
+        if late is None or lateness is None or lateness.may_come_at_end:
+            continue
+        if lateness.which == "ts":
+            yield symbol.stream, late
+
+
 class IntervalStreams:
     """Tells the intervals of all streams of rows apart, by numbers that no other interval has."""
 
@@ -138,6 +148,8 @@ class IntervalStreams:
             for number, part in enumerate(binding.parts)
             if part.source.silence is not None
         }
+        #: Of streams whose intervals become known no later than so long after their starts: how long.
+        self._known_within = dict(_known_within(binding))
         self.next_number = 0
         self._is_ready = np.array([part.source.is_ready_made for part in binding.parts])
 
@@ -151,7 +163,7 @@ class IntervalStreams:
         """
         for number, announced in self.announced.items():
             announced.forget(self.kept_since(number, now), awaited, partitions)
-        kept = (self.kept_since(int(number), now) for number in np.flatnonzero(self._is_ready))
+        kept = (self._begin_since(int(number), now) for number in np.flatnonzero(self._is_ready))
         begun = (announced.earliest_start for announced in self.announced.values())
         return min((now, *kept, *begun))
 
@@ -162,6 +174,12 @@ class IntervalStreams:
         if any(one.after_end for one in mine):
             return INT64_MIN
         return now - max((one.length for one in mine), default=0) - 1
+
+    def _begin_since(self, number: int, now: int) -> int:
+        """Before this time no interval of a stream began that is still to come."""
+        kept = self.kept_since(number, now)
+        within = self._known_within.get(number)
+        return kept if within is None else max(kept, now - within - 1)
 
     def numbered(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows of intervals with numbers that no other interval has had; events, if these are in their order."""

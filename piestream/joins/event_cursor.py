@@ -331,12 +331,16 @@ def may_be_joined(partition: Partition, columns: Columns, cursor: EventCursor) -
 
 
 @kernel
-def _instant_of_time(partition: Partition, columns: Columns, cursor: EventCursor) -> int:
+def _instant_of_time(
+    partition: Partition, scratch: Scratch, columns: Columns, cursor: EventCursor
+) -> int:
     """The number of the instant that is worked on, where it is made of its time."""
     if cursor.is_row:
         return 2 * cursor.time + _shift_at(partition, columns, cursor.row)
     if cursor.row == cursor.row_end:
-        return 2 * cursor.time + partition.shifted().behind + 1
+        # a tick later is the first instant of that time
+        is_behind = scratch.closing != Closing.TICK_LATER
+        return 2 * cursor.time + partition.shifted().behind + is_behind
     return 2 * cursor.time + (_shift_at(partition, columns, cursor.row) | 1)
 
 
@@ -346,7 +350,7 @@ def instant_now(
 ) -> int:
     """The number of the instant that is worked on, where events of one time are told apart."""
     if partition.program.shifted_at != NONE:
-        return _instant_of_time(partition, columns, cursor)
+        return _instant_of_time(partition, scratch, columns, cursor)
     at = _AT_EVENT if cursor.is_row else _AT_SILENCE
     if scratch.closing or scratch.waits:
         at = _BETWEEN

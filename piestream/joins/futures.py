@@ -248,10 +248,10 @@ class Future(Record):
     @method
     def compare_instants(self, one: int, other: int, lowest: int, highest: int) -> None:
         """The same where instants are not times."""
-        if self.may_have_begun(one):
-            self.compare_start(other, lowest, highest)
-        elif self.may_have_begun(other):
-            self.compare_start(one, -highest, -lowest)
+        if self.may_have_been(one):
+            self.compare_first(one, other, lowest, highest)
+        elif self.may_have_been(other):
+            self.compare_first(other, one, -highest, -lowest)
         elif self.has_come(one) or self.has_come(other):
             sign = compare_times(self.instant_of()[one], self.instant_of()[other])
             if not lowest <= sign <= highest:
@@ -265,22 +265,26 @@ class Future(Record):
                 self.differ(one, other, 0, sense if lowest > 0 else 0)
 
     @method
-    def compare_start(self, other: int, lowest: int, highest: int) -> None:
-        """The same of the start of an absent row of which nothing is known: it lies before all events of its time."""
+    def compare_first(self, one: int, other: int, lowest: int, highest: int) -> None:
+        """The same of an endpoint of an absent row of which nothing is known: it lies before all events of its time."""
         is_known = self.variable_of()[other] == _ORIGIN
         is_within = is_known and not self.is_first(other)  # behind the first instant of its time
         if is_within and lowest == 0 and highest == 0:
             self.contradicts()[0] = 1
+        lies_behind = self.shift_of()[other]  # where a row cannot be
         if highest <= 0:
             sense = _LESS if is_known else _EARLIER
-            self.differ(other, 0, 0, 0 if is_within or highest == 0 else sense)
+            self.differ(other, one, -lies_behind, 0 if is_within or highest == 0 else sense)
         if lowest >= 0:
-            self.differ(0, other, 0, _LESS if is_within or lowest > 0 else 0)
+            self.differ(one, other, lies_behind, _LESS if is_within or lowest > 0 else 0)
 
     @method
-    def may_have_begun(self, endpoint: int) -> bool:
-        """Whether an endpoint is a start of which nothing is known, though it may have been."""
-        return self.variable_of()[endpoint] == _START and not self.begins_known
+    def may_have_been(self, endpoint: int) -> bool:
+        """Whether nothing is known of an endpoint of an absent row, though it may have been."""
+        variable = self.variable_of()[endpoint]
+        if variable == _END and self.late != NONE:
+            return True
+        return variable == _START and not self.begins_known
 
     @method
     def is_first(self, endpoint: int) -> bool:
@@ -313,7 +317,8 @@ class Future(Record):
                 if self.is_over:
                     self.limit(variable[endpoint], _ORIGIN, 0, _LESS)
         if not self.has_ended():
-            self.differ(1, 0, 0, self.earlier())
+            # what becomes known late is a row, both of whose endpoints are times
+            self.differ(1, 0, 0, self.earlier() if self.late == NONE else _LESS)
         if self.late != NONE:
             self.begin_late()
 
@@ -321,7 +326,7 @@ class Future(Record):
     def begin_late(self) -> None:
         """The absent one may have begun, and ended: it becomes known later than now.
 
-        No events have one time beside such a symbol.
+        Rows become known before all events of a time, so that is at a later time.
         """
         late = self.late if 0 <= self.late < _FAR else _FAR  # it has no sign
         since = _END if self.late_since_end else _START

@@ -7,13 +7,13 @@ from dataclasses import replace
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from piestream.automata.differences import Differences, End, Pair, close
+from piestream.automata.differences import Bound, Differences, End, Pair, close
 from piestream.expressions.durations import Duration
 from piestream.language.absences import Absence
 from piestream.language.difference_bounds import amount_of, bounds_of, lasting_of
 from piestream.language.parts import Constraint, Emit
 from piestream.language.windows import NO_WINDOW, Window, all_windows
-from piestream.relations import ANY, PRECISE_FORM, Relation, convex_parts
+from piestream.relations import ANY, ENDPOINT_ORDER, PRECISE_FORM, Relation, convex_parts
 
 if TYPE_CHECKING:
     from piestream.language.model import Query
@@ -23,6 +23,8 @@ __all__ = ["UNLESS_CLOSED", "wait_texts"]
 #: What is said besides where the end of the input can make a match known.
 UNLESS_CLOSED = ', unless at_end="close" makes it known'
 
+#: Which endpoints an order of two intervals compares (`relations.EndpointOrder`).
+_COMPARED = (("ts", "ts"), ("ts", "te"), ("te", "ts"), ("te", "te"))
 _PRECISE = Relation(sum(PRECISE_FORM.values()))
 
 
@@ -85,15 +87,26 @@ class _Waiting:
         in_ticks = unit is None and query.within.in_ticks
         in_ticks = in_ticks and all(window.length.in_ticks for window in query.windows)
         present = list(query.present)
+        orders: list[Bound] | None = []
+        related = (*query.constraints, *of_absent)
+        if query.is_sequenced and query.stream_of(absence.symbol).has_times_only:
+            orders = _orders_of_times(of_absent)
+            related = query.constraints
+        if orders is None:
+            return None
         alone, with_absent = (
             close(
                 [*names, *dict.fromkeys(one.name for one in absent)],
-                _relations(constraints),
-                bounds_of(present, constraints, NO_WINDOW, (), query.emit, unit, in_ticks, absent),
+                _relations(pairs),
+                [
+                    *bounds_of(present, limited, NO_WINDOW, (), query.emit, unit, in_ticks, absent),
+                    *further,
+                ],
+                query.is_sequenced,
             )
-            for constraints, absent in (
-                (query.constraints, ()),
-                ((*query.constraints, *of_absent), lasting_of(symbol, late)),
+            for pairs, limited, absent, further in (
+                (query.constraints, query.constraints, (), ()),
+                (related, (*query.constraints, *of_absent), lasting_of(symbol, late), orders),
             )
         )
         if alone is None or with_absent is None:
@@ -151,6 +164,26 @@ def _among_runs(constraint: Constraint, same: Collection[str]) -> Constraint:
 def _parts(constraint: Constraint) -> list[Relation]:
     """The ranges of orders that a constraint allows."""
     return list(convex_parts(constraint.relations))
+
+
+def _orders_of_times(constraints: Iterable[Constraint]) -> list[Bound] | None:
+    """What relations say of an interval whose endpoints are times, before all events of these.
+
+    Beside events of one time nothing of it lies between two of them, and none of these is where it starts or ends.
+    None: relations ask for that.
+    """
+    found = []
+    for one in constraints:
+        of_parts = [order for part, order in ENDPOINT_ORDER.items() if part & one.relations]
+        for ends, signs in zip(_COMPARED, zip(*of_parts, strict=True), strict=True):
+            x, y = zip((one.x, one.y), ends, strict=True)
+            if not any(signs):
+                return None
+            if 1 not in signs:
+                found.append(Bound(x, y, 0, is_strict=True))
+            if -1 not in signs:
+                found.append(Bound(y, x, 0, is_strict=True))
+    return found
 
 
 def _relations(constraints: Iterable[Constraint]) -> Mapping[Pair, Relation]:

@@ -122,6 +122,8 @@ class Cursor:
             unit = after.text
             if unit_named(unit) is None:
                 near = did_you_mean(unit, (*UNIT_SPELLINGS, *_EVENTS))
+                if after.upper in _EVENTS:
+                    near = f"{what} takes a length of time, such as 5 s, and no number of events"
                 if unit.lower() in _ROWS:
                     near = f"write {what} {number.text} EVENTS"
                 if unit.lower() in CALENDAR:

@@ -22,7 +22,9 @@ __all__ = [
     "amount_of",
     "bounds_of",
     "kept_after_end",
+    "known_at_report",
     "lasting_of",
+    "silent_for",
     "too_long",
 ]
 
@@ -47,14 +49,15 @@ def bounds_of(
     unit: str | None,
     in_ticks: bool,
     absent: Iterable[_Lasting] = (),
+    more: Iterable[tuple[Duration, Bound]] = (),
 ) -> list[Bound]:
     """The bounds whose lengths are in ticks, or those whose lengths have a unit.
 
     Both cannot be compared, unless the unit of ticks is declared: then all have one. Windows say nothing
-    of symbols that are absent.
+    of symbols that are absent. ``more`` bounds come with the lengths that they are made of.
     """
     symbols = list(symbols)
-    found: list[tuple[Duration, Bound]] = []
+    found: list[tuple[Duration, Bound]] = list(more)
     for constraint in constraints:
         found += ((d.length, _bound_of(d)) for d in constraint.distances)
     for symbol in (*symbols, *absent):
@@ -75,6 +78,41 @@ def bounds_of(
         elif length.in_ticks is in_ticks or not length.amount:
             bounds.append(bound)
     return bounds
+
+
+def known_at_report(
+    symbols: Iterable[_Lasting], within: Duration, windows: Iterable[Window]
+) -> Iterator[tuple[Duration, Bound]]:
+    """What windows say of symbols whose lengths are known only when they have lasted so long.
+
+    By the report an interval has lasted AT LEAST so long, or, with AT MOST, has ended.
+
+    >>> from piestream.expressions.durations import as_duration
+    >>> from piestream.language.draft import SymbolSpec
+    >>> symbols = [SymbolSpec("a", None), SymbolSpec("b", None, at_least=as_duration(6))]
+    >>> for _, bound in known_at_report(symbols, as_duration(10), ()):
+    ...     print(bound.end, bound.since, bound.most, bound.part)
+    ('b', 'ts') ('a', 'ts') 4 b AT LEAST 6, WITHIN 10
+    """
+    symbols = list(symbols)
+    for window, clause in all_windows([symbol.name for symbol in symbols], within, windows):
+        length, since = window.length, (window.symbol, "ts")
+        for symbol in symbols:
+            least, most = symbol.at_least, symbol.at_most
+            if least is not None and least.in_ticks is length.in_ticks:
+                part = f"{symbol.name} AT LEAST {least}, {clause}"
+                rest = length.amount - least.amount
+                if symbol.name != window.symbol:
+                    yield length, Bound((symbol.name, "ts"), since, rest, part=part)
+            if most is not None:
+                part = f"{symbol.name} AT MOST {most}, {clause}"
+                yield length, Bound((symbol.name, "te"), since, length.amount, part=part)
+
+
+def silent_for(symbol: str, least: Duration) -> tuple[Duration, Bound]:
+    """How long a SILENCE LONGER THAN this lasts."""
+    part = f"{symbol} AS SILENCE LONGER THAN {least}"
+    return least, Bound((symbol, "ts"), (symbol, "te"), -least.amount, True, part)
 
 
 def kept_after_end(

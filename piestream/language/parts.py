@@ -115,6 +115,11 @@ class Source:
         return self.sequence is not None or self.row_order
 
     @property
+    def has_times_only(self) -> bool:
+        """Whether its intervals start and end at times, whatever else orders the events of one time."""
+        return self.kind in (StreamKind.INTERVALS, StreamKind.QUERY)
+
+    @property
     def is_known_late(self) -> bool:
         """Whether its intervals may become known later than they end."""
         return self.query is not None and self.query.is_known_late
@@ -138,8 +143,7 @@ class Source:
         What has come of rows with an ID, or of a query, may come at its end only. The start of a
         silence is known late, but is that of an event.
         """
-        comes_at_end = self.kind in (StreamKind.INTERVALS, StreamKind.QUERY)
-        return "te" if comes_at_end and not self.known_at_start else "ts"
+        return "te" if self.has_times_only and not self.known_at_start else "ts"
 
     @property
     def is_known_at_end(self) -> bool:

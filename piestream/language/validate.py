@@ -109,7 +109,8 @@ def _validate_definitions(validation: Validation) -> None:
         message = f"a query has at most {MOST_SYMBOLS} symbols, this has {len(symbols)}"
         validation.report(symbols[MOST_SYMBOLS].span, message)
     for spec in symbols:
-        if spec.at_most is not None and spec.at_most.amount == 0:
+        is_short = spec.at_most is not None and spec.at_most.amount == 0
+        if is_short and not validation.draft.is_sequenced:
             validation.report_at(
                 ("at_most", spec.name), f"no interval of {spec.name} can be as short as 0"
             )
@@ -146,11 +147,11 @@ def _validate_definitions(validation: Validation) -> None:
 
 def _validate_bridging(validation: Validation, spec: SymbolSpec) -> None:
     """Only runs of a predicate are bridged."""
-    where = ("bridging", spec.name)
-    if validation.draft.streams[spec.stream].is_ready_made:
+    where, draft = ("bridging", spec.name), validation.draft
+    if draft.streams[spec.stream].is_ready_made:
         message = f"the intervals of {spec.name} come ready-made: there are no runs to bridge"
         validation.report_at(where, message)
-    elif spec.bridging is not None and spec.bridging.amount == 0:
+    elif spec.bridging is not None and not spec.bridging.amount and not draft.is_sequenced:
         message = f"runs of {spec.name} always lie more than 0 apart"
         validation.report_at(where, message, "write BRIDGING 5 s, or leave it out")
 
@@ -177,8 +178,12 @@ def _validate_durations(validation: Validation) -> None:
     specs = {spec.name: spec for spec in validation.present}
     for window, _ in all_windows(specs, draft.within or NO_WINDOW, draft.windows):
         spec = specs.get(window.symbol)
-        for least in () if spec is None else (spec.at_least, spec.silence):
-            if spec is None or least is None or not _exceeds(validation, least, window.length):
+        if spec is None or (
+            draft.streams[spec.stream].known_at_start and draft.emit is not Emit.COMPLETION
+        ):
+            continue  # what is known at its start is reported before it has lasted so long
+        for least in (spec.at_least, spec.silence):
+            if least is None or not _exceeds(validation, least, window.length):
                 continue
             where = ("within", spec.name)
             validation.report_at(

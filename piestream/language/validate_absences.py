@@ -119,14 +119,7 @@ def _is_too_fine(validation: Validation, spec: AbsenceSpec, symbol: str) -> bool
         if definition.name != symbol:
             continue
         source = streams[symbol].source()
-        if source.is_known_late and validation.draft.is_sequenced:
-            message = (
-                f"{symbol}, which is absent, may become known later than it ends, and that cannot be combined "
-                "yet with events of one time that are told apart"
-            )
-            hint = "order all streams by time alone, or leave BRIDGING, NOT and row patterns out of the brackets"
-            validation.report(spec.span, message, hint)
-        elif source.is_known_late and source.lateness is None:
+        if source.is_known_late and source.lateness is None:
             assert source.query is not None
             why, hint = why_unbounded(source.query) or ("", "")
             message = f"nothing bounds how late {symbol}, which is absent, becomes known: {why}"
@@ -206,7 +199,7 @@ def report_endless(
         length = draft.within or draft.windows[0].length
         if not found.latest:
             which = "begin" if known_by == "ts" else "end, as it may come at its end only"
-            bound = f"{symbol}.{known_by} - {absence.present[0]}.te <= {length}"
+            bound = f"{symbol}.{known_by} - {absence.present[0]}.ts <= {length}"
             validation.report_at(
                 where,
                 f"nothing bounds how long the absence of {symbol} must be waited for",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from piestream.expressions.diagnostics import Span
 from piestream.language.distances import Distance, normalized
 from piestream.language.draft import ConstraintSpec, SymbolSpec
-from piestream.language.parts import Constraint, Where
+from piestream.language.parts import Constraint, Emit, Where
 from piestream.language.validation import Validation
 from piestream.language.windows import NO_WINDOW
 from piestream.relations import ANY, PRECISE_FORM, Relation, intersect, inverse, names
@@ -219,8 +219,8 @@ def clash_of(
             )
         network[pair] = allowed
     clashing: Sequence[Hashable] | None = clash([spec.name for spec in specs], network)
-    if clashing is None and any(c.distances for c in constraints):
-        clashing = _clash_of_distances(validation, constraints, network, absent)
+    if clashing is None:
+        clashing = _clash_of_lengths(validation, constraints, network, absent)
     if clashing is None:
         return None
     listed = []
@@ -239,7 +239,7 @@ def clash_of(
     return Clash(" and ".join(listed), written[-1] if written else ("pattern",))
 
 
-def _clash_of_distances(
+def _clash_of_lengths(
     validation: Validation,
     constraints: Iterable[Constraint],
     network: Mapping[Pair, Relation],
@@ -247,15 +247,18 @@ def _clash_of_distances(
 ) -> Sequence[Hashable] | None:
     """Parts of a query that clash, of which some speak of lengths; None if none are found."""
     from piestream.automata.differences import clashing_parts
-    from piestream.language.difference_bounds import bounds_of
+    from piestream.language.difference_bounds import bounds_of, known_at_report, silent_for
 
     draft, present = validation.draft, validation.present
     within = draft.within or NO_WINDOW
     unit = next((stream.time_unit for stream in draft.streams if stream.time_unit), None)
     known = {pair: relations for pair, relations in network.items() if relations != ANY}
+    lasting = [spec for spec in present if not draft.streams[spec.stream].known_at_start]
+    more = [*known_at_report(lasting, within, draft.windows)] * (draft.emit is not Emit.COMPLETION)
+    more += [silent_for(s.name, s.silence) for s in (*present, *absent) if s.silence is not None]
     for in_ticks in (False, True):
         bounds = bounds_of(
-            present, constraints, within, draft.windows, draft.emit, unit, in_ticks, absent
+            present, constraints, within, draft.windows, draft.emit, unit, in_ticks, absent, more
         )
         symbols = [spec.name for spec in (*present, *absent)]
         found = clashing_parts(symbols, known, bounds, draft.is_sequenced)

@@ -43,7 +43,7 @@ def unified(query: Query, schemas: Schemas) -> dict[str, dict[str, pl.DataType]]
 
     Rows are converted to these types as they come in. Times take the finest unit of all.
     """
-    found = _Inputs(schemas)
+    found = _Inputs(query, schemas)
     found.visit(query)
     found.errors.raise_all()
     return found.unified(query)
@@ -283,8 +283,10 @@ def _part_binding(whole: Binding, columns: InputColumns, times: tuple[TimeColumn
 class _Inputs:
     """The columns of time and of partitions, of all inputs of a query and of those inside it."""
 
-    def __init__(self, schemas: Schemas) -> None:
+    def __init__(self, query: Query, schemas: Schemas) -> None:
         self.schemas = {key: dict(schema) for key, schema in schemas.items()}
+        #: The inputs whose rows come from archives, and need not be given.
+        self.pasts = {input_key(stream) for stream in query.inputs if stream.archive}
         self.errors = Errors()
         self.times: dict[tuple[str, str], pl.DataType] = {}
         self.keys: dict[str, dict[str, pl.DataType]] = {}
@@ -298,8 +300,11 @@ class _Inputs:
                 continue
             key = input_key(stream)
             if key not in self.schemas:
-                hint = did_you_mean(key, self.schemas) or "the rows given are those of " + (
-                    ", ".join(self.schemas) or "no stream"
+                given = [name for name in self.schemas if name not in self.pasts]
+                hint = did_you_mean(key, given) or (
+                    f"the rows given are those of {', '.join(given)}"
+                    if given
+                    else f'give them by its name: run({{"{key}": rows}})'
                 )
                 where = query.part(number, "source")
                 raise query.fault(where, f"there are no rows for the stream {key}", hint)

@@ -171,6 +171,18 @@ def test_wrong_aggregates_are_explained(tmp_path: Path) -> None:
         lake.aggregate("SUM(speed)", "SUM(speed)")
     with pytest.raises(ps.QueryError, match="cannot read earlier ones"):
         lake.aggregate("SUM(speed)", where="speed > PREV(speed)")
+    with pytest.raises(ps.QueryError, match="there is no column sped: did you mean speed"):
+        lake.aggregate("SUM(speed)", where=pl.col("sped") > 3)
+    with pytest.raises(ps.QueryError, match="parameter :most has no value"):
+        lake.aggregate("SUM(speed)", where="speed < :most")
+    with pytest.raises(TypeError, match="parameters fill the text of where"):
+        lake.aggregate("SUM(speed)", parameters={"most": 3})
+    assert lake.aggregate("SUM(speed)", where="name = :n", parameters={"n": "a"}).item() == 1.5
+    assert lake.aggregate("COUNT(*)", where="name = :n", parameters={"n": "b"}).item() == 0
+    with pytest.raises(ValueError, match="no column of times goes so far"):
+        lake.aggregate("SUM(speed)", every=2**70)
+    with pytest.raises(ValueError, match=r"page_rows is .* it is at most"):
+        ps.archive(tmp_path / "large", time="ts", page_rows=2**70)
     with pytest.raises(TypeError, match="at least one aggregate"):
         lake.aggregate()
     with pytest.raises(ValueError, match="a span has a length"):

@@ -637,3 +637,14 @@ def test_row_beside_an_archive_is_refused_in_a_session_and_in_a_run(tmp_path: Pa
         ps.QueryError, match=r"s and of its archive .* cannot be told apart with ROW"
     ):
         query.run({"s": pl.DataFrame({"t": [2, 2], "x": [7, 0]})})
+
+
+def test_missing_rows_of_the_stream_are_asked_for_by_its_name(tmp_path: Path) -> None:
+    ps.archive(tmp_path, time="ts").append([{"ts": 1, "x": 1}])
+    query = ps.query(f"""
+        FROM (FROM trades ORDER BY ts DEFINE a AS x > 1 PATTERN a WITHIN 60) AS fall
+        WITH (FROM ARCHIVE '{tmp_path}' AS trades ORDER BY ts DEFINE b AS x > 1 PATTERN b WITHIN 60) AS rise
+        DEFINE f AS fall, r AS rise PATTERN r before f WITHIN 60
+    """)
+    with pytest.raises(ps.QueryError, match=r'give them by its name: run\({"trades": rows}\)'):
+        query.run()

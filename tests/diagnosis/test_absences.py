@@ -187,3 +187,20 @@ def test_rows_can_be_told_apart_by_what_is_there_alone(where: str) -> None:
     wanted = matches(query, ROWS.to_dicts(), truth, time="t")
     assert query.run(ROWS).to_dicts() == wanted
     assert len(wanted) == 2
+
+
+@pytest.mark.parametrize("order", ["t", "t, q"])
+def test_what_is_in_brackets_is_said_to_exclude_a_match(order: str) -> None:
+    query = ps.query(
+        f"FROM s ORDER BY {order} WITH (FROM s ORDER BY {order} DEFINE x AS x > 1, z AS z > 1 "
+        "PATTERN x AND NOT (z after; met-by x AND z.ts - x.te <= 2) WITHIN 3) AS m "
+        "DEFINE a AS s.y > 1, m AS m PATTERN a AND NOT (m after a AND m.ts - a.te <= 4) WITHIN 99"
+    )
+    rows = pl.DataFrame({"t": [1, 2, 5, 6, 7, 12], "y": [5, 0, 0, 0, 0, 0]})
+    rows = rows.with_columns(q=1, x=pl.Series([0, 0, 5, 0, 0, 0]), z=0)
+    texts = [miss.text for miss in query.why_not(rows).near_misses]
+    assert "m [5, 6) is excluded: x is s.x > 1; with s.x > 5 it matches" in texts
+    without = rows.with_columns(x=0)
+    why = query.why(query.run(without), without)
+    assert "WAITED LAST FOR" in str(why)
+    assert "NOT (m after a AND m.ts - a.te <= 4)            9" in str(why)

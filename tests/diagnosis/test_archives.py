@@ -126,3 +126,34 @@ def test_files_that_are_replaced_are_read_anew(
     lake.refresh()
     assert ps.archive(lake.path).compact() > 0
     assert str(query.why(match, lake)) == str(query.why(match, rows))
+
+
+def test_a_query_of_an_archive_beside_a_stream_is_looked_into_as_one_of_streams(
+    rows: pl.DataFrame, lake: ps.Archive
+) -> None:
+    low = "ORDER BY t DEFINE a AS x > {least} PATTERN a WITHIN 60 RETURN LAST(a.x) AS top"
+    text = """
+        FROM (FROM news ORDER BY t DEFINE b AS y > 5 PATTERN b WITHIN 60 RETURN FIRST(b.y) AS y) AS found
+        WITH (FROM {past} {low}) AS high
+        PARTITION BY k
+        DEFINE f AS found.y > 0, h AS high.top > {top}
+        PATTERN h before; meets; overlaps f WITHIN 7
+    """
+    news = rows.filter(pl.col("t") > 200)
+    for least, top in ((100, 0), (6, 100), (6, 0)):
+        bound = low.format(least=least)
+        live = ps.query(text.format(past=f"ARCHIVE '{lake.path}' AS lake", low=bound, top=top))
+        plain = ps.query(text.format(past="lake", low=bound, top=top))
+        given = {"news": news, "lake": rows}
+        found, wanted = live.run({"news": news}), plain.run(given)
+        assert found.equals(wanted)
+        assert bool(len(found)) == (least + top == 6)
+
+        span: dict[str, Any] = {"partition": {"k": "a"}, "between": (200, 300)}
+        why_not = str(live.why_not({"news": news}, **span))
+        assert why_not == str(plain.why_not(given, **span))
+        assert ("there is a match" in why_not) == bool(len(found))
+        diagnosed = str(live.diagnose({"news": news})).replace("ARCHIVE lake", "lake")
+        assert diagnosed == str(plain.diagnose(given))
+        for row in found.head(3).to_dicts():
+            assert str(live.why(row, {"news": news})) == str(plain.why(row, given))

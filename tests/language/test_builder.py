@@ -87,9 +87,9 @@ def test_every_relation_and_every_set_has_a_method(name: str) -> None:
     built = getattr(A, name.replace("-", "_"))(S)
     assert built == A.relates(S, name)
     text = "FROM x DEFINE a AS accel > 8 AT LEAST 5 s, s AS speed > 70 BETWEEN 4 s AND 30 s "
-    assert pattern(built).within("9 s") == parse(f"{text} PATTERN a {name} s WITHIN 9 s")
-    assert pattern(built).within("9 s") != parse(
-        f"{text} PATTERN a before; meets; starts s WITHIN 9 s"
+    assert pattern(built).within("90 s") == parse(f"{text} PATTERN a {name} s WITHIN 90 s")
+    assert pattern(built).within("90 s") != parse(
+        f"{text} PATTERN a before; meets; starts s WITHIN 90 s"
     )
 
 
@@ -98,15 +98,15 @@ def test_endpoints_compare_as_in_text(sign: str) -> None:
     built = eval(f"A.te {sign} S.ts", {"A": A, "S": S})
     text = (
         "FROM x DEFINE a AS accel > 8 AT LEAST 5 s, s AS speed > 70 BETWEEN 4 s AND 30 s "
-        f"PATTERN a.te {sign} s.ts WITHIN 9 s"
+        f"PATTERN a.te {sign} s.ts WITHIN 90 s"
     )
-    assert pattern(built).within("9 s") == parse(text)
+    assert pattern(built).within("90 s") == parse(text)
 
 
 def test_a_pair_may_be_turned_round_and_alternatives_must_be_of_one_pair() -> None:
-    turned = pattern(A.meets(S) | S.during(A)).within("9 s")
-    assert turned == pattern(A.relates(S, "meets", Relation.CONTAINS)).within("9 s")
-    assert turned != pattern(A.relates(S, "meets", "during")).within("9 s")
+    turned = pattern(A.meets(S) | S.during(A)).within("90 s")
+    assert turned == pattern(A.relates(S, "meets", Relation.CONTAINS)).within("90 s")
+    assert turned != pattern(A.relates(S, "meets", "during")).within("90 s")
     with pytest.raises(QueryError, match="one pair"):
         _ = A.meets(S) | A.meets(D)
     with pytest.raises(QueryError, match="one pair"):
@@ -122,9 +122,9 @@ def test_symbols_stand_in_the_order_of_their_definitions() -> None:
 
 
 def test_builders_are_never_changed() -> None:
-    first = pattern(A.meets(S)).within("9 s")
+    first = pattern(A.meets(S)).within("90 s")
     second = first.within("10 s").partition_by("k")
-    assert first.query.within == Duration(9_000_000_000)
+    assert first.query.within == Duration(90_000_000_000)
     assert first.query.partition_by == ()
     assert second != first
 
@@ -143,9 +143,9 @@ def test_an_absence_is_a_pattern_turned_round() -> None:
     with pytest.raises(QueryError, match="an absence is no alternative"):
         _ = A.before(S) | ~D.during(S)
     with pytest.raises(QueryError, match="only says what may not be there"):
-        pattern(~D.during(S)).within("9 s")
+        pattern(~D.during(S)).within("90 s")
     with pytest.raises(QueryError, match="d is absent: a match has no interval of it"):
-        pattern(A.before(S) & ~D.during(S)).within("9 s").returning(D.ts)
+        pattern(A.before(S) & ~D.during(S)).within("90 s").returning(D.ts)
 
 
 def test_the_same_faults_are_found_as_in_text() -> None:
@@ -154,17 +154,17 @@ def test_the_same_faults_are_found_as_in_text() -> None:
     with pytest.raises(QueryError, match="shorter than a must last: 5 s"):
         pattern(A).within("4 s")
     with pytest.raises(QueryError, match="a is related to itself"):
-        pattern(A.meets(A)).within("9 s")
+        pattern(A.meets(A)).within("90 s")
     with pytest.raises(QueryError, match="no intervals can satisfy together"):
-        pattern(A.before(S) & S.before(D) & D.before(A)).within("9 s")
+        pattern(A.before(S) & S.before(D) & D.before(A)).within("90 s")
     with pytest.raises(QueryError, match="same predicate"):
-        pattern(A.meets(define("b", "accel > 8"))).within("9 s")
+        pattern(A.meets(define("b", "accel > 8"))).within("90 s")
     with pytest.raises(QueryError, match="two different symbols are named a"):
-        pattern(A.meets(S) & S.meets(define("a", "x > 1"))).within("9 s")
+        pattern(A.meets(S) & S.meets(define("a", "x > 1"))).within("90 s")
     with pytest.raises(QueryError, match="no symbol d"):
-        pattern(A.meets(S)).within("9 s").returning(D.ts)
+        pattern(A.meets(S)).within("90 s").returning(D.ts)
     with pytest.raises(QueryError, match="already has a column k"):
-        pattern(A).within("9 s").partition_by("k").returning(k=A.ts)
+        pattern(A).within("90 s").partition_by("k").returning(k=A.ts)
     with pytest.raises(QueryError, match=r"unknown unit: minuts .did you mean minutes"):
         pattern(A).within("5 minuts")
     with pytest.raises(QueryError, match="did you mean meets"):
@@ -173,7 +173,7 @@ def test_the_same_faults_are_found_as_in_text() -> None:
         pattern(A).emit("never")
     e = define("e", "x > 5")
     with pytest.raises(QueryError, match="no constraint connects"):
-        pattern(A.meets(S) & D.meets(e)).within("9 s")
+        pattern(A.meets(S) & D.meets(e)).within("90 s")
 
 
 def test_a_polars_expression_makes_a_query_that_pickles() -> None:
@@ -240,12 +240,14 @@ def test_a_duration_that_is_not_clear_is_answered_with_an_example(written: str) 
 
 
 def test_a_symbol_alone_is_joined_with_what_may_not_be_there() -> None:
-    built = pattern(A & ~(D.after(A) & (D.ts - A.te <= "10 s")) & ~D2.during(A)).within("9 s")
+    built = pattern(A & ~(D.after(A) & (D.ts - A.te <= "10 s")) & ~D2.during(A)).within("90 s")
     text = f"PATTERN a AND NOT (d after a AND d.ts - a.te <= 10 s) AND NOT ({D2.name} during a)"
     defined = str(built).split("PATTERN")[0]
-    assert built.query == parse(f"{defined} {text} WITHIN 9 s")
-    assert pattern(A & A.before(S)).within("9 s").query == pattern(A.before(S)).within("9 s").query
+    assert built.query == parse(f"{defined} {text} WITHIN 90 s")
+    assert (
+        pattern(A & A.before(S)).within("90 s").query == pattern(A.before(S)).within("90 s").query
+    )
     with pytest.raises(QueryError, match="no constraint connects a with s"):
-        _ = pattern(A & S).within("9 s").query
+        _ = pattern(A & S).within("90 s").query
     with pytest.raises(QueryError, match=r"~d\.intersects\(a\)"):
         _ = A & ~D

@@ -82,7 +82,7 @@ def test_truth_values_dates_and_times() -> None:
 def test_durations(value: Any) -> None:
     text = (
         "FROM s ORDER BY t MAX GAP {d} DEFINE a AS x > 1 AT LEAST {d}, b AS x > 2 AT MOST {d}, "
-        "c AS x > 3 BETWEEN {d} AND {d} PATTERN a contains b AND a contains c WITHIN {d}"
+        "c AS x > 3 BETWEEN {d} AND {d} PATTERN a contains b AND a contains c WITHIN 1 min COOLDOWN {d}"
     )
     query = ps.query(text.format(d=":d"), d=value)
     assert query == ps.query(text.format(d="5 s"))
