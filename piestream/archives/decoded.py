@@ -60,8 +60,18 @@ class DecodedPages:
     def has_room(self, wanted: Flags) -> bool:
         """Whether some pages can be kept when they have been read, but for a few."""
         more = self._count(np.broadcast_to(wanted[:, None], self._where.shape) & (self._where < 0))
-        lost = self._count(self._was_decoded & (self._where < 0))
-        return lost + max(0.0, more - (_MOST_KEPT - self._bytes) / _BYTES) <= self.most_again
+        lost = self._lost + max(0.0, more - (_MOST_KEPT - self._bytes) / _BYTES)
+        return self._again + 2 * lost <= self.most_again  # pages between others may be lost, too
+
+    @property
+    def _again(self) -> int:
+        """How many values have been decoded more than once."""
+        return self.values - self._count(self._was_decoded)
+
+    @property
+    def _lost(self) -> int:
+        """How many values have been decoded, and are not kept."""
+        return self._count(self._was_decoded & (self._where < 0))
 
     def read(self, pages: Words, columns: Sequence[str]) -> list[pl.DataFrame]:
         """The rows of some pages, in their order, in some frames."""
@@ -73,8 +83,8 @@ class DecodedPages:
         Where nothing is read after it (``is_last``), it is not kept.
         """
         missing = list(self._missing(parts, GAP))
-        again = self.values - self._count(self._was_decoded)
-        if again + sum(map(self._values_again, missing)) > self.most_again:
+        again = self._again + self._lost + sum(map(self._values_again, missing))
+        if again > self.most_again:
             missing = list(self._missing(parts, 0))
         frames = self.pages.read_parts(missing, gap=0)
         added = [self._keep(*part, rows) for part, rows in zip(missing, frames, strict=True)]

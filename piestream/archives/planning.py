@@ -30,9 +30,9 @@ from piestream.plan.binding import Binding, input_key
 
 __all__ = ["BATCH_ROWS", "ArchivePlan", "refuse_row_order"]
 
-#: So large a part of the cost of a scan may be spent to know more of the rarest symbol, where it is not
-#: known yet whether pages will be selected at all.
-LOOKED_AT = 1 / 32
+#: So large a part of the cost of a scan may be spent to know more of the rarest symbol, with what has been asked of
+#: statistics, where it is not known yet whether pages will be selected at all.
+LOOKED_AT = 1 / 24
 #: Cores are worked on together until so many rows are to be read for them.
 BATCH_ROWS = 1 << 22
 
@@ -180,9 +180,10 @@ class ArchivePlan:
     def _is_cheap(self, wanted: Flags, chosen: Flags) -> bool:
         """Whether a look at the rarest symbol on some of the wanted pages costs little."""
         look = costs.read_cost(self.pages, chosen, row=1)
+        most = LOOKED_AT * self.pages.n_rows - costs.plan_cost(self.pages)
         if self.is_uncertain and self.cores is None:  # it may be in vain, as a trial may be
-            return look <= LOOKED_AT / 2 * self.pages.n_rows
-        return look <= LOOKED_AT * self.pages.n_rows or costs.is_worth_it(self.pages, wanted, look)
+            return look <= most / 2
+        return look <= most or costs.is_worth_it(self.pages, wanted, look)
 
     def wanted(self, cores: Sequence[Core]) -> Flags:
         """The pages of some cores."""
@@ -196,7 +197,8 @@ class ArchivePlan:
         keys, known = self.query.partition_by, self._known
         self.ranges = key_ranges(self.pages.table, keys[0], known.rare) if keys else None
         holds = [known.rare, *known.holds[1:]]
-        return cores_of(holds, known.earliest, *times, self.reach, self.ranges)
+        most = max(costs.LEAST_OF_KEYS, costs.OF_KEYS * self.pages.n_rows)
+        return cores_of(holds, known.earliest, *times, self.reach, self.ranges, most)
 
     def _may_grow(self) -> bool:
         """Whether rows tell how much has to be read."""

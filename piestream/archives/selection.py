@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from piestream.archives import costs
-from piestream.archives.cores import Core, Flags, KeyRanges, later
+from piestream.archives.cores import Clock, Core, Flags, KeyRanges, Spans, later, touches
 from piestream.archives.decoding import SEEN, Decoder
 from piestream.archives.needs import Needs
 from piestream.archives.pages import Words
@@ -144,16 +144,20 @@ class Selection:
     def wanted(self, *cores: Core) -> Flags:
         """Whether each page may have rows of some cores, or of the window before one."""
         found = np.zeros(len(self.pages), np.bool_)
-        by_cells: dict[tuple[int, int], list[Core]] = {}
-        for core in sorted(cores, key=lambda core: core.first):
-            by_cells.setdefault(core.cells, []).append(core)
-        for cells, own in by_cells.items():  # cores of the same cells lie apart
-            starts = np.array([core.start for core in own], np.int64)
-            ends = np.array([core.last for core in own], np.int64)
-            next_core = np.searchsorted(ends, self.firsts)
-            there = next_core < len(own)
-            there[there] = starts[next_core[there]] <= self.lasts[there]
-            found |= there if self.ranges is None else there & self.ranges.reach(cells)
+        if not cores:
+            return found
+        starts = np.array([core.start for core in cores], np.int64)
+        lasts = np.array([core.last for core in cores], np.int64)
+        near = touches(Spans.of(starts, lasts), self.firsts, self.lasts)
+        if self.ranges is None:
+            return near
+        bounds = np.unique(np.array([core.cells for core in cores], np.int64), axis=0)
+        group = np.searchsorted(bounds[:, 0], np.array([core.cells[0] for core in cores]))
+        own, pages = self.ranges.pairs(bounds, near)
+        clock = Clock.of(np.concatenate((starts, lasts, self.firsts[near], self.lasts[near])))
+        spans = Spans.of(clock.word(group, starts), clock.word(group, lasts))
+        first, last = (clock.word(own, times[pages]) for times in (self.firsts, self.lasts))
+        found[pages[touches(spans, first, last)]] = True
         return found
 
     def read(self, cores: Sequence[Core]) -> pl.DataFrame:

@@ -21,7 +21,7 @@ from piestream.adapters.read_columns import columns_to_read, lazily_read
 from piestream.archives import costs
 from piestream.archives.archive import Archive
 from piestream.archives.closer import Rows, of_pages, rows_of_rarest
-from piestream.archives.cores import NULL_CELL, Core, Flags, KeyRanges, Spans, later
+from piestream.archives.cores import NULL_CELL, Core, KeyRanges, Spans, later, touches
 from piestream.archives.decoded import DecodedPages
 from piestream.archives.decoding import Decoder
 from piestream.archives.durable import damage_told, missing_files_told
@@ -208,10 +208,10 @@ def _closer(
     is_of_other_keys = bool(part.binding.query.partition_by) and part.key_column is None
     if part.ends is not None or is_of_other_keys or pages.n_rows < costs.LEAST_ROWS:
         return allowed
-    chosen = verdict.can_hold & _touches(allowed.spans, part.times[0], later(part.times[1], window))
+    chosen = verdict.can_hold & touches(allowed.spans, part.times[0], later(part.times[1], window))
     n_rows = sum(one.archive.pages.n_rows for one in parts)
     if verdict.always_holds[chosen].all() or (
-        costs.read_cost(pages, chosen, row=1) > LOOKED_AT * n_rows
+        costs.read_cost(pages, chosen, row=1) > LOOKED_AT * n_rows - costs.plan_cost(pages)
     ):
         return allowed
     rows = rows_of_rarest(kept, part.binding, number, chosen, -(-window // part.ticks))
@@ -220,14 +220,6 @@ def _closer(
     firsts, lasts = rows.firsts * part.ticks, later(rows.lasts * part.ticks, window)
     spans = Spans.of(firsts, lasts) if len(firsts) else Spans(firsts, lasts)
     return replace(allowed, spans=allowed.spans.within(spans), rare=rows, of_groups=(firsts, lasts))
-
-
-def _touches(spans: Spans, firsts: Words, lasts: Words) -> Flags:
-    """Which of some spans of time have instants in common with others, which lie apart."""
-    following = np.searchsorted(spans.lasts, firsts)
-    found: Flags = following < len(spans.lasts)
-    found[found] = spans.firsts[following[found]] <= lasts[found]
-    return found
 
 
 def _schema(inputs: Inputs, key: str, rows: Any) -> pl.Schema:
@@ -250,7 +242,7 @@ def _interval_rows(
     cells = allowed.cells(pages, part.key_column)
     wanted = np.zeros(len(pages), np.bool_)
     for cell, own in ((None, allowed.spans),) if cells is None else cells[1].items():
-        touched = _touches(Spans(later(own.firsts, -part.back), own.lasts), part.times[0], lasts)
+        touched = touches(Spans(later(own.firsts, -part.back), own.lasts), part.times[0], lasts)
         wanted |= (
             touched if cell is None or cells is None else touched & cells[0].reach((cell, cell))
         )

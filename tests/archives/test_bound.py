@@ -24,7 +24,7 @@ _PAGE_ROWS = 50
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is large beside pages of these archives is as large beside theirs as elsewhere."""
     monkeypatch.setattr(costs, "LEAST_ROWS", 0)
-    for name in ("_READ", "_PAGE", "_RUN", "_RUN_BY_KEY"):
+    for name in ("_READ", "_PAGE", "_PLAN", "_PLAN_OF_PAGE", "_RUN", "_RUN_BY_KEY"):
         monkeypatch.setattr(costs, name, getattr(costs, name) * _PAGE_ROWS / 16_384)
 
 
