@@ -146,6 +146,54 @@ def test_lengths_are_those_of_the_time_column() -> None:
     assert ticks.run(ROWS).select("lag", "a").rows() == [(1, 2)]
 
 
+@pytest.mark.parametrize("unit", ["ns", "us", "ms"])
+@pytest.mark.parametrize("column", ["us", "ms", "day", "zoned"])
+def test_differences_of_columns_of_another_unit_are_exact(unit: Any, column: str) -> None:
+    moments = pl.Series([datetime(2026, 1, 1), datetime(2026, 1, 2), datetime(2026, 1, 4, 12)])
+    rows = pl.DataFrame({"us": moments, "x": 1}).with_columns(
+        t=pl.col("us").cast(pl.Datetime(unit)),
+        ms=pl.col("us").cast(pl.Datetime("ms")),
+        day=pl.col("us").dt.date(),
+        zoned=pl.col("us").cast(pl.Datetime("ms")).dt.replace_time_zone("Europe/Paris"),
+    )
+    length = timedelta(days=3) if column == "day" else timedelta(days=3.5)
+    text = f"""
+        FROM s ORDER BY t DEFINE a AS x > 0 PATTERN a WITHIN 30 d EMIT ON COMPLETION
+        WHERE MAX(a.{column}) - MIN(a.{column}) BETWEEN 71 h AND 84 h
+        RETURN MAX(a.{column}) - MIN(a.{column}) AS passed
+    """
+    if unit == "ms" and column == "us":
+        with pytest.raises(ps.QueryError, match="finer than the time column"):
+            ps.query(text).run(rows, at_end="close")
+    else:
+        found = ps.query(text).run(rows, at_end="close")
+        assert found["passed"].to_list() == [length]
+        assert found.schema["passed"] == pl.Duration(unit)
+    of_rows = text.replace("ORDER BY t", "ORDER BY row UNIT h")
+    counted = (
+        ps.query(of_rows).run(rows.with_row_index("row"), at_end="close")
+        if column == "day"
+        else None
+    )
+    assert counted is None or counted["passed"].to_list() == [72]
+    alone = f"FROM s ORDER BY row DEFINE a AS x > 0 PATTERN a WITHIN 9 RETURN LAST(a.{column}) - FIRST(a.{column})"
+    alone += " AS passed EMIT ON COMPLETION"
+    found = ps.query(alone).run(rows.with_row_index("row"), at_end="close")
+    assert found["passed"].to_list() == [length]
+
+
+def test_a_time_with_a_zone_is_not_subtracted_from_one_without() -> None:
+    rows = pl.DataFrame({"t": [datetime(2026, 1, 1)], "x": [1]})
+    rows = rows.with_columns(zoned=pl.col("t").dt.replace_time_zone("UTC"))
+    query = ps.query(
+        "FROM s ORDER BY t DEFINE a AS x > 0 PATTERN a WITHIN 9 d RETURN MAX(a.zoned) - a.ts AS d"
+    )
+    with pytest.raises(ps.QueryError, match="with and one without a time zone"):
+        query.run(rows)
+    since = "FROM s ORDER BY t DEFINE a AS x > 0 PATTERN a WITHIN 9 d RETURN a.ts - DATE '2025-12-31' AS d"
+    assert ps.query(since).run(rows)["d"].to_list() == [timedelta(days=1)]
+
+
 def test_what_is_not_known_at_the_report_is_null() -> None:
     query = ps.query(
         QUERY.format("EMIT ON BOTH RETURN DURATION(d) * 2 AS twice, d.ts - a.te AS lag")

@@ -287,10 +287,10 @@ class Aggregation:
             self._present[column, span] += len(part) - part.null_count()
             if column in self._bounded:
                 mine = own[int(starts[number]) : int(starts[number + 1])]
-                if isinstance(dtype, pl.Categorical | pl.Enum):
+                if isinstance(dtype, pl.Categorical):
                     mine = mine.cast(pl.String)
-                elif dtype.is_temporal():  # Python's times lose nanoseconds
-                    mine = mine.to_physical()
+                elif isinstance(dtype, pl.Enum) or dtype.is_temporal():
+                    mine = mine.to_physical()  # Python's times lose nanoseconds
                 self._bound(column, span, mine.min(), mine.max())
         if column not in self._summed:
             return
@@ -321,6 +321,10 @@ class Aggregation:
             if dtype.is_temporal():
                 ticks = pl.Series(request.alias, values, dtype=pl.Int64)
                 columns.append(_as_times(ticks, dtype))
+            elif isinstance(dtype, pl.Enum):  # in the order of its categories
+                categories = dtype.categories.to_list()
+                texts = [None if number is None else categories[number] for number in values]
+                columns.append(pl.Series(request.alias, texts, dtype=dtype))
             else:
                 columns.append(pl.Series(request.alias, values, dtype=dtype))
         return pl.DataFrame(columns)
@@ -356,7 +360,7 @@ def _result_type(request: Request, schema: pl.Schema) -> pl.DataType:
         return pl.Float64()
     if request.function == "SUM":
         return pl.Int64() if dtype.is_integer() else pl.Float64()
-    return pl.String() if isinstance(dtype, pl.Categorical | pl.Enum) else dtype
+    return pl.String() if isinstance(dtype, pl.Categorical) else dtype
 
 
 def _as_times(ticks: pl.Series, dtype: pl.DataType) -> pl.Series:

@@ -36,24 +36,25 @@ _KEPT = "row:"
 class Decoder:
     """Reads pages as the projected rows of one query, see `piestream.engine.projection`.
 
-    One that ``keeps_rows`` decodes all columns that the query reads, and `rows_of` gives them as they are.
+    One that has columns to be ``kept`` decodes these and all that the query reads, and `rows_of` gives them
+    as they are.
     """
 
     def __init__(
         self,
-        kept: DecodedPages,
+        decoded_pages: DecodedPages,
         binding: Binding,
         verdicts: Sequence[Verdict],
         *,
-        keeps_rows: bool = False,
+        kept: Sequence[str] = (),
     ) -> None:
+        self.decoded_pages = decoded_pages
+        self.pages = pages = decoded_pages.pages
         self.kept = kept
-        self.pages = pages = kept.pages
-        self.keeps_rows = keeps_rows
         self.binding = binding
         self.verdicts = verdicts  # of each distinct predicate
         self.projection = Projection(binding)
-        self.columns = list(binding.columns)
+        self.columns = list(dict.fromkeys((*kept, *binding.columns)))
         self.columns_of = {name: number for number, name in enumerate(self.columns)}
         #: Which columns of which pages have been decoded.
         self.decoded = np.zeros((len(pages), len(self.columns)), np.bool_)
@@ -76,7 +77,7 @@ class Decoder:
         """Which columns of which pages something depends on."""
         query = self.binding.query
         found = np.zeros(self.decoded.shape, np.bool_)
-        if query.rows is not None or self.keeps_rows:
+        if query.rows is not None or self.kept:
             return ~found  # what a row gives depends on the others of its match
         for name in (*query.partition_by, self.binding.time.name, *self._sequence):
             found[:, self.columns_of[name]] = True
@@ -93,11 +94,11 @@ class Decoder:
     @property
     def is_quiet(self) -> Flags:
         """Which pages are not decoded, because their statistics suffice."""
-        return self.quiet.nothing if self.keeps_rows else self.quiet.is_quiet
+        return self.quiet.nothing if self.kept else self.quiet.is_quiet
 
     def read(self, wanted: Words) -> tuple[pl.DataFrame, Words]:
         """The rows of some pages, in their order, and how many of them each page has."""
-        if self.keeps_rows:
+        if self.kept:
             return self._read(wanted)
         waiting = wanted[self.quiet.waits[wanted] & np.isin(wanted - 1, wanted)]
         if not len(waiting):
@@ -122,7 +123,7 @@ class Decoder:
         raw = pl.concat(frames)
         if is_quiet.any():
             raw = raw[_places(is_quiet, counts)]
-        kept = [column_named(name).alias(_KEPT + name) for name in self.columns * self.keeps_rows]
+        kept = [column_named(name).alias(_KEPT + name) for name in self.kept]
         rows = raw.select(*self.projection.columns, self._seen_key(), *kept)
         known = [
             *self._known_bits(rows, wanted, counts),
@@ -139,7 +140,7 @@ class Decoder:
 
     def rows_of(self, projected: pl.DataFrame) -> pl.DataFrame:
         """The rows, as the archive has them, that projected ones have been made of."""
-        return pl.DataFrame([projected[_KEPT + name].alias(name) for name in self.columns])
+        return pl.DataFrame([projected[_KEPT + name].alias(name) for name in self.kept])
 
     def _decoded(self, pages: Words) -> list[pl.DataFrame]:
         """The rows of pages, a frame for each stretch of them of which the same columns are read."""
@@ -151,7 +152,7 @@ class Decoder:
                 self.decoded[part[0] : part[-1] + 1, needed] = True
                 names = [name for name, one in zip(self.columns, needed, strict=True) if one]
                 parts.append((part, names))
-        return list(map(self._with_all_columns, self.kept.read_parts(parts)))
+        return list(map(self._with_all_columns, self.decoded_pages.read_parts(parts)))
 
     def _parts(self, pages: Words) -> list[Words]:
         """A stretch, cut where other columns are read of several pages in a row."""

@@ -95,7 +95,7 @@ class IntervalNumbers:
 
     def numbers_of(self, found: pl.DataFrame) -> Words:
         """The numbers of different intervals, which are rows of the union; new ones get some."""
-        content = [name for name in found.columns if name != NUMBER]
+        content = [name for name in found.columns if name not in (NUMBER, TIME)]
         ordinal = pl.int_range(pl.len()).over(content).alias(_ORDINAL)
         on = [*content, _ORDINAL]
         known = self.rows.with_columns(ordinal).select(*on, NUMBER)
@@ -123,10 +123,10 @@ class LimitedJoin(JoinStream):
         self._judge_of_session = judge
         self._joined = pl.DataFrame()
 
-    def joined(self, rows: pl.DataFrame, now: int) -> pl.DataFrame:
+    def joined(self, rows: pl.DataFrame, passed: int) -> pl.DataFrame:
         """The results of intervals that are all there are; of those of one start the first known comes first."""
         self._joined = rows.sort(TIME, maintain_order=True)
-        return super().joined(self._joined, now)
+        return super().joined(self._joined, passed)
 
     def _judge(self, judged: Judged, passing: ResultRows) -> Flags:
         rows, identities = judged.rows(passing)

@@ -71,27 +71,27 @@ class RegionPart:
     def __deepcopy__(self, memo: dict[int, Any]) -> RegionPart:
         return copied_but(self, memo, union=self.union, binding=self.binding, inner=self.inner)
 
-    def intervals(self, regions: Regions, now: int, oldest: int) -> pl.DataFrame:
+    def intervals(self, regions: Regions, now: int, passed: int, oldest: int) -> pl.DataFrame:
         """The matches in some regions, as rows of the union; all rows up to ``now`` are there.
 
-        No region to come begins before ``oldest``.
+        Time before ``passed`` has passed. No region to come begins before ``oldest``.
         """
         if not len(regions):
             return pl.DataFrame(schema=self.union.schema)
         if self.once_threads is not None:
             regions = merged(regions, self.store.keys)
             if not self.store.load_regions(regions):
-                return self._everywhere(now, self.once_threads)
-            return self._anew(regions, now)
+                return self._everywhere(passed, self.once_threads)
+            return self._anew(regions, passed)
         self.store.load(regions.keys, int(regions.firsts.min()), now)
         if self.caches:
-            return self._continued(regions, now, oldest)
-        return self._anew(regions, now)
+            return self._continued(regions, now, passed, oldest)
+        return self._anew(regions, passed)
 
-    def _everywhere(self, now: int, threads: int) -> pl.DataFrame:
+    def _everywhere(self, passed: int, threads: int) -> pl.DataFrame:
         """The matches in all rows."""
         stream = open_stream(self.inner, ties=self.ties, lateness=None, whole=True, threads=threads)
-        stream.observe_time(now)
+        stream.observe_time(passed)
         rows = self.store.all_rows().drop(ALL)
         self.n_rows += len(rows)
         found = (stream.process_projected(rows), stream.finish("open"))
@@ -99,10 +99,10 @@ class RegionPart:
 
     # -- without a cache --------------------------------------------------------------------------
 
-    def _anew(self, regions: Regions, now: int) -> pl.DataFrame:
+    def _anew(self, regions: Regions, passed: int) -> pl.DataFrame:
         rows = self.store.cut(regions, np.full(len(regions), self.store.leads))
         stream = open_stream(self.binding, ties=self.ties, lateness=None, whole=True)
-        stream.observe_time(now)
+        stream.observe_time(passed)
         found = self._processed(stream, rows)
         found = pl.concat([found, self._of_union(stream.finish("open"))])
         ends = _bounds(np.arange(len(regions)), regions.firsts, regions.lasts)
@@ -137,7 +137,7 @@ class RegionPart:
 
     # -- with a cache -----------------------------------------------------------------------------
 
-    def _continued(self, regions: Regions, now: int, oldest: int) -> pl.DataFrame:
+    def _continued(self, regions: Regions, now: int, passed: int, oldest: int) -> pl.DataFrame:
         cache = self._cache
         if cache.version != self.store.version or cache.count > _MOST_EPISODES:
             cache = self._cache = _Cache(self.store)
@@ -153,7 +153,7 @@ class RegionPart:
             rows = self.store.cut(more.regions, leads)
             numbers = pl.Series(more.episodes, dtype=pl.Int64).gather(rows[REGION])
             rows = rows.with_columns(numbers.alias(REGION))
-            stream.observe_time(now)
+            stream.observe_time(passed)
             found = self._processed(stream, rows)
             if self.has_deadlines:
                 found = pl.concat([found, self._of_union(stream.pass_time())])

@@ -97,6 +97,7 @@ class Sample:
 
     union: CombinedProjection
     live: frozenset[int]
+    present: frozenset[int]  # the parts of which a match has intervals
     reaches: Mapping[int, PartReach]
     window: int
     inner: Mapping[int, Binding]
@@ -117,8 +118,12 @@ def choose(plan: LivePlan, sample: Sample, forced_lazy_live: bool | None) -> Cho
     """The plan that a query follows; ``forced_lazy_live`` is how a stored state was left."""
     archived = tuple(sorted(sample.archived))
     far = tuple(n for n in archived if not sample.reaches[n].is_local)
+    # where matches have nothing of live streams, nothing there leads to those in archives
+    leading = () if sample.present & sample.live else sample.present.difference(far)
+    everywhere = tuple(sorted({*far, *leading}))
     may_be_lazy = forced_lazy_live is not False
-    may_be_lazy &= all(sample.reaches[n].is_local for n in sample.live)
+    is_local = all(sample.reaches[n].is_local for n in sample.live)
+    may_be_lazy &= is_local and not sample.present <= sample.live
     order: str = plan.order
     cache, why, costs = plan.cache, "it was asked for", None
     if forced_lazy_live is not None and (order == "archive-first") != forced_lazy_live:
@@ -126,7 +131,9 @@ def choose(plan: LivePlan, sample: Sample, forced_lazy_live: bool | None) -> Cho
         why = "the state that the session goes on from was left by it"
     elif order == "archive-first" and not may_be_lazy:
         order = "eager"
-        why = "matches in the live streams depend on all rows before"
+        why = "a match has nothing of an archive"
+        if not is_local:
+            why = "matches in the live streams depend on all rows before"
     if order == "auto" or cache is None:
         costs = _costs(sample)
         was_open = order == "auto"
@@ -135,7 +142,9 @@ def choose(plan: LivePlan, sample: Sample, forced_lazy_live: bool | None) -> Cho
     if far and order == "live-first":
         names = ", ".join(str(sample.union.binding.parts[n].source.name) for n in far)
         why += f"; matches of {names} depend on all rows before and are looked for everywhere"
-    return Choice(order, cache, archived if order != "live-first" else far, why, costs)
+    if leading and order == "live-first":
+        why += "; a match has nothing of live streams, so archives are looked at everywhere"
+    return Choice(order, cache, archived if order != "live-first" else everywhere, why, costs)
 
 
 def _cheapest(

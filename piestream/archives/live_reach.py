@@ -17,10 +17,12 @@ from piestream.language.windows import all_windows
 from piestream.plan.binding import Binding, query_ticks
 
 __all__ = [
+    "IntervalNeeds",
     "PartReach",
     "RelativeBounds",
     "fault_of",
     "fault_of_row_order",
+    "interval_needs",
     "part_reach",
     "relative_bounds",
 ]
@@ -38,7 +40,10 @@ class PartReach:
     is_local: bool
     rows: int = 0
     ticks: int = 0
-    has_deadlines: bool = False  # whether time alone ends what is open
+    has_deadlines: bool = (
+        False  # whether time alone ends what is open, or decides what may not be there
+    )
+    longest: int | None = None  # how long a match lasts, at most; None: nothing bounds it
 
 
 def part_reach(binding: Binding) -> PartReach:
@@ -49,16 +54,18 @@ def part_reach(binding: Binding) -> PartReach:
     )
     has_deadlines = any(stream.max_gap is not None for stream in query.streams)
     has_deadlines |= any(symbol.bridging is not None for symbol in query.symbols)
+    has_deadlines |= bool(query.absences)
     if query.limits or not _is_known(query, _INSIDE):  # what is given depends on all that was
         return PartReach(False, has_deadlines=has_deadlines)
     if query.rows is not None:
         return _row_reach(query, query.rows, binding)
     found = reach_of(replace(query, emit=Emit.TRIGGER), binding, RunOptions())
-    if found is None:
+    if found is None or found.latches or found.counted:
         return PartReach(False, has_deadlines=has_deadlines)
     bridges = query_ticks(query, binding.time).bridging
     before = max((bridge for bridge in bridges if bridge is not None), default=0)
-    return PartReach(True, found.rows, found.ticks + before, has_deadlines)
+    before = max(before, found.absent)
+    return PartReach(True, found.rows, found.ticks + before, has_deadlines, found.window)
 
 
 def _row_reach(query: Query, rows: RowPattern, binding: Binding) -> PartReach:
@@ -74,7 +81,10 @@ def _row_reach(query: Query, rows: RowPattern, binding: Binding) -> PartReach:
         return PartReach(False)
     unit = binding.time.nanoseconds_per_tick
     ticks = past[1] + query.ticks(("within",), rows.within, unit)
-    return PartReach(True, past[0] + max((abs(item.shift) for item in items), default=0), ticks)
+    rows_before = past[0] + max((abs(item.shift) for item in items), default=0)
+    return PartReach(
+        True, rows_before, ticks
+    )  # a match ends with the row after it, whenever that comes
 
 
 def _items(rows: RowPattern) -> Iterator[RowItem]:
@@ -87,7 +97,7 @@ def _items(rows: RowPattern) -> Iterator[RowItem]:
 
 _QUERY = frozenset(
     {"symbols", "constraints", "within", "returns", "streams", "partition_by", "emit", "where",
-     "limits", "rows", "origin", "names", "windows"}
+     "limits", "rows", "origin", "names", "windows", "absences"}
 )  # fmt: skip
 _SYMBOL = frozenset(
     {"name", "predicate", "at_least", "at_most", "stream", "at_least_events", "at_most_events"}
@@ -106,7 +116,8 @@ _INSIDE: Mapping[type, frozenset[str]] = {
 
 def _is_known(query: Query, known: Mapping[type, frozenset[str]]) -> bool:
     """Whether there is nothing in a query but what is known."""
-    parts = [query, *query.symbols, *query.constraints, *query.streams]
+    constraints = (*query.constraints, *(c for one in query.absences for c in one.constraints))
+    parts = [query, *query.symbols, *constraints, *query.streams]
     return all(has_only(part, known[type(part)]) for part in parts)
 
 
@@ -151,11 +162,7 @@ def fault_of(query: Query) -> Fault | None:
             return (
                 where,
                 f"the query {stream.name} cannot be worked on where an archive is read as rows come: it has "
-                + (
-                    "NOT (…), of which rows that are appended later would take matches back"
-                    if inner.absences
-                    else "what depends on more than times"
-                ),
+                "what depends on more than times",
                 "query.run() over frames takes it",
             )
         live += not inner.reads_archives
@@ -171,7 +178,7 @@ def fault_of(query: Query) -> Fault | None:
             "a part of this query cannot be decided beside an archive as rows come",
             "query.run() over frames takes it",
         )
-    names = {symbol.name for symbol in query.symbols}
+    names = {symbol.name for symbol in query.present}
     if names != {window.symbol for window, _ in all_windows(names, query.within, query.windows)}:
         return (
             None,
@@ -179,6 +186,34 @@ def fault_of(query: Query) -> Fault | None:
             "give each symbol a window, as in WITHIN 30 min OF low, 12 h OF fast",
         )
     return None
+
+
+@dataclass(frozen=True)
+class IntervalNeeds:
+    """Which intervals of one part a match depends on, by how long before its report they are at most."""
+
+    is_present: bool  # whether a match has intervals of it
+    since_start: int  # those count that begin so long before a report
+    since_end: int | None  # and those that end so long before; None: of these no others
+
+    def back(self, longest: int | None) -> int:
+        """How long before a report those that last no longer than this begin, at most."""
+        if self.since_end is None:
+            return self.since_start
+        assert longest is not None
+        return max(self.since_start, self.since_end + longest)
+
+
+def interval_needs(binding: Binding, part: int) -> IntervalNeeds:
+    """Which intervals of a part the matches of the query around it depend on: what is absent counts by its end."""
+    query, ticks = binding.query, binding.compiled.ticks
+    stream_of = {symbol.name: symbol.stream for symbol in query.symbols}
+    kept = {symbol.name: ticks.kept[s].length for s, symbol in enumerate(query.symbols)}
+    present = {symbol.name for symbol in query.present}
+    window = max(kept[name] for name in present)
+    ends = [kept[name] for name in kept if name not in present and stream_of[name] == part]
+    is_present = any(stream_of[name] == part for name in present)
+    return IntervalNeeds(is_present, window, max(ends, default=None))
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,7 @@ class RegionRun(LiveStream):
         if now == INT64_MIN:
             return self.no_results
         self.observe_time(now)
+        self._ends = True
         found = [self._kept]
         for number, stream in self.inner.items():
             for rows in (inner_results(stream, frames, now, False), stream.finish("open")):

@@ -20,7 +20,13 @@ from piestream.archives.cores import Flags
 from piestream.archives.live_limits import IntervalNumbers, LimitedJoin, with_completions
 from piestream.archives.live_parts import RegionPart
 from piestream.archives.live_plan import LEAST_ROWS, ROWS_BETWEEN, Choice, Sample, choose
-from piestream.archives.live_reach import RelativeBounds, part_reach, relative_bounds
+from piestream.archives.live_reach import (
+    PartReach,
+    RelativeBounds,
+    interval_needs,
+    part_reach,
+    relative_bounds,
+)
 from piestream.archives.live_regions import Regions
 from piestream.archives.live_rows import ALL, ArchivedRows, held_schema, projected
 from piestream.archives.live_sources import Sources, inner_of, live_parts, part_key
@@ -51,8 +57,10 @@ class LiveStream(CombinedStream):
     def __init__(self, binding: Binding, **options: Unpack[StreamKeywords]) -> None:
         super().__init__(binding, **options)
         self.live = live_parts(binding)
+        self.needs = {n: interval_needs(binding, n) for n in range(len(binding.parts))}
+        self.present = frozenset(n for n, needs in self.needs.items() if needs.is_present)
         self.reaches = {
-            number: part_reach(part.inner)
+            number: self._reach_of(number, part.inner)
             for number, part in enumerate(binding.parts)
             if part.inner is not None
         }
@@ -73,6 +81,13 @@ class LiveStream(CombinedStream):
         self._sample: Sample | None = None
         self._rows_then = self._rows_since = 0  # when the plan was chosen, and since then
 
+    def _reach_of(self, number: int, inner: Binding) -> PartReach:
+        """What the matches of a part depend on, as far as these are needed."""
+        reach = part_reach(inner)
+        if self.needs[number].since_end is not None and reach.longest is None:
+            return replace(reach, is_local=False)  # one that is needed may have begun at any time
+        return reach
+
     def _open_inner(self, options: StreamKeywords) -> dict[int, Stream]:
         live = live_parts(self.binding)
         return {n: stream for n, stream in super()._open_inner(options).items() if n in live}
@@ -87,8 +102,8 @@ class LiveStream(CombinedStream):
             number: self._archived(one) for number, one in inner.items() if number not in self.live
         }
         self._sample = Sample(
-            self._union, frozenset(self.live), self.reaches, self.detector.window, inner, archived,
-            self._as_part,
+            self._union, frozenset(self.live), self.present, self.reaches, self.detector.window, inner,
+            archived, self._as_part,
         )  # fmt: skip
         self.choice = choice = choose(sources.plan, self._sample, self._stored_lazy_live)
         self._rows_then = self._rows_archived
@@ -258,21 +273,27 @@ class LiveStream(CombinedStream):
         rows = self._interval_rows(limit)
         if rows is None:
             return self.no_results
-        new = rows.filter((pl.col(TIME) >= self._from) & (pl.col(TIME) < limit))
-        if not len(new):
-            return self.no_results
         rows = rows.filter(pl.col(TIME) < limit)
+        able = rows if self._waits else rows.filter(pl.col(TIME) >= self._from)
         keys = self._union.keys
         if keys:
-            rows = rows.join(new.select(keys).unique(), on=keys, how="semi", nulls_equal=True)
-        streams = set(rows[STREAM].unique().to_list())
-        if len(streams) < len(self.binding.parts):
+            rows = rows.join(able.select(keys).unique(), on=keys, how="semi", nulls_equal=True)
+        if not len(able) or not self.present <= set(rows[STREAM].unique()):
             return self.no_results
-        found = self._joined(rows, limit - 1)
+        found = self._joined(rows, self._passed(limit))
         report = found[found.columns[len(keys)]].to_physical().cast(pl.Int64)
         found = found.filter(report >= self._from)
         self._counts.matches += self._matches_in(found)
         return found
+
+    @property
+    def _waits(self) -> bool:
+        """Whether time alone makes matches known: that of what may not be there."""
+        return bool(self.binding.query.absences)
+
+    def _passed(self, limit: int) -> int:
+        """Time before this has passed; at the end nothing says that more has than rows have come."""
+        return limit - 1 if self._ends else limit
 
     def _matches_in(self, found: pl.DataFrame) -> int:
         """How many matches result rows are of."""
@@ -280,13 +301,13 @@ class LiveStream(CombinedStream):
             return len(found)
         return int((found[found.columns[len(self._union.keys) + 1]] == "trigger").sum())
 
-    def _joined(self, rows: pl.DataFrame, now: int) -> pl.DataFrame:
+    def _joined(self, rows: pl.DataFrame, passed: int) -> pl.DataFrame:
         """The matches of all intervals."""
         judged = self.sources.judged
         options: StreamKeywords = {"ties": self.ties, "lateness": None, "whole": True}
         if judged is None:
-            return JoinStream(self.binding, **options).joined(rows, now)
-        found = LimitedJoin(judged, self._given_of, **options).joined(rows, now)
+            return JoinStream(self.binding, **options).joined(rows, passed)
+        found = LimitedJoin(judged, self._given_of, **options).joined(rows, passed)
         if judged.query.emit is self.binding.query.emit:
             return found
         return with_completions(found, self.binding)
@@ -328,66 +349,77 @@ class LiveStream(CombinedStream):
         started = self._from if self._from != INT64_MIN else self._first_time(kept)
         if started is None:
             return None
-        window = self.detector.window
+        passed = self._passed(limit)
         found = [kept]
         for number in choice.everywhere:
             store, part = self.stores[number], self.parts[number]
             store.refresh()
-            if self.reaches[number].is_local:
-                first = max(started - window, INT64_MIN + 1)
-            else:
-                first = INT64_MIN + 1
+            first = self._first_needed(number, started)
             store.load_all(first, limit - 1)
             keys = store.partitions(first, limit - 1)
             n = len(keys)
             regions = Regions(keys, np.full(n, first), np.full(n, limit - 1))
-            found.append(part.intervals(regions, limit - 1, first))
+            found.append(part.intervals(regions, limit - 1, passed, first))
         known = pl.concat(found)
         lazily = [number for number in self.parts if number not in choice.everywhere]
         for number in lazily:
-            regions = self._regions(number, known, started, limit)
-            if not len(regions):
+            around = self._regions(number, known, started, limit)
+            if around is None or (number in self.present and not len(around)):
                 return None
-            store = self.stores[number]
-            store.refresh()
-            found.append(self.parts[number].intervals(regions, limit - 1, started - window))
+            self.stores[number].refresh()
+            first = self._first_needed(number, started)
+            found.append(self.parts[number].intervals(around, limit - 1, passed, first))
         return pl.concat(found)
+
+    def _first_needed(self, number: int, since: int) -> int:
+        """When the intervals of a part begin, at the earliest, that matter for reports since a time."""
+        reach = self.reaches[number]
+        if not reach.is_local:
+            return INT64_MIN + 1
+        return max(since - self.needs[number].back(reach.longest), INT64_MIN + 1)
 
     def _first_time(self, kept: pl.DataFrame) -> int | None:
         """When the first interval became known, before which there is nothing to report."""
-        live = kept.filter(pl.col(STREAM).is_in(sorted(self.live)))
-        lazily = [n for n in self.live if n in self.parts]
+        present = self.live & self.present
+        if not present:
+            return INT64_MIN + 1
+        live = kept.filter(pl.col(STREAM).is_in(sorted(present)))
+        lazily = [n for n in present if n in self.parts]
         firsts = [int(live[TIME].min())] if len(live) else []  # type: ignore[arg-type]
         firsts += [first for n in lazily if (first := self.stores[n].first) is not None]
         return min(firsts, default=None)
 
-    def _regions(self, number: int, known: pl.DataFrame, started: int, limit: int) -> Regions:
-        """Where the matches of a part are needed, by those of the others that are known."""
-        window = self.detector.window
+    def _regions(
+        self, number: int, known: pl.DataFrame, started: int, limit: int
+    ) -> Regions | None:
+        """Where the matches of a part are needed, by those of the others that are known.
+
+        None where these have no match, whatever the part has.
+        """
+        needs = self.needs[number]
+        window = needs.since_start
         store = self.stores[number]
+        lazily = self.parts.keys() - set(self.choice.everywhere)  # type: ignore[union-attr]
+        drivers = self.present - lazily
+        if not drivers <= set(known[STREAM].unique()):
+            return None
         best: tuple[int, pl.DataFrame] | None = None
-        for driver in set(known[STREAM].unique().to_list()):
+        for driver in sorted(drivers):
             rows = known.filter(
                 (pl.col(STREAM) == driver) & (pl.col(TIME) < limit)
                 & (pl.col(START) >= max(started - window, INT64_MIN + 1))
             )  # fmt: skip
             ends = self._bounds(number, driver).ends_no_later and not self._is_known_late(number)
-            if ends and len(self.binding.parts) == 2:
+            if ends and len(self.binding.parts) == 2 and not self._waits:
                 rows = rows.filter(pl.col(TIME) >= started)
             if best is None or len(rows) < best[0]:
                 best = len(rows), rows
-        expected = len(self.binding.parts) - sum(
-            n in self.parts for n in range(len(self.binding.parts))
-        )
-        assert self.choice is not None
-        expected += len(self.choice.everywhere)
-        if best is None or known[STREAM].n_unique() < expected:
-            return Regions(store.own.select(store.keys).clear(), *(np.zeros(0, np.int64),) * 2)
+        assert best is not None, "something that leads to the others is known"
         rows = best[1]
         driver = int(rows[STREAM][0]) if len(rows) else 0
         bounds = self._bounds(number, driver)
         times, starts = rows[TIME].to_numpy(), rows[START].to_numpy()
-        firsts = np.maximum(times, started) - window
+        firsts = np.maximum(times, started) - needs.back(self.reaches[number].longest)
         if bounds.starts_no_earlier:
             firsts = np.maximum(firsts, starts)
         lasts = np.minimum(starts + window, limit - 1)
@@ -404,14 +436,24 @@ class LiveStream(CombinedStream):
 
     def _trim(self) -> None:
         """Forget what can be in no match any more."""
-        horizon = max(self._from - self.detector.window, INT64_MIN)
+        self._numbers.forget(max(self._from - self.detector.window, INT64_MIN))
         if len(self._kept):
-            self._kept = self._kept.filter(pl.col(START) >= horizon)
-        self._numbers.forget(horizon)
+            self._kept = self._kept.filter(
+                pl.any_horizontal(self._is_needed(number) for number in self.needs)
+            )
         for number, store in self.stores.items():
             if self.reaches[number].is_local:
+                horizon = self._first_needed(number, self._from)
                 recent = None if self._recent is None else self._from - self._recent
                 store.trim(horizon if recent is None else max(horizon, recent))
+
+    def _is_needed(self, number: int) -> pl.Expr:
+        """Whether an interval that is kept is one of a part that can still matter."""
+        needs = self.needs[number]
+        matters = pl.col(START) >= max(self._from - needs.since_start, INT64_MIN)
+        if needs.since_end is not None:
+            matters |= pl.col(END) >= max(self._from - needs.since_end, INT64_MIN)
+        return (pl.col(STREAM) == number) & matters
 
     # -- the state --------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from piestream.archives.cores import Clock, Core, Flags, KeyRanges, Spans, later
 from piestream.archives.decoding import SEEN, Decoder
 from piestream.archives.needs import Needs
 from piestream.archives.pages import Words
-from piestream.archives.reach import Reach
+from piestream.archives.reach import MOST_TICKS, Reach
 from piestream.archives.statistics import KEYS, as_seen
 from piestream.archives.verdicts import may_decide
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
@@ -35,13 +35,15 @@ from piestream.expressions.columns import columns_named
 from piestream.expressions.typed import Until
 from piestream.language.options import Ties
 
-__all__ = ["CORE", "RESERVED", "Selection", "TooFarError"]
+__all__ = ["CORE", "PLACE", "RESERVED", "Selection", "TooFarError", "places_of"]
 
 #: The column with the number of a row's core.
 CORE = "__core__"
 #: The names of columns that begin like this are taken.
 RESERVED = "__"
-_CELL, _ORDER, _PARTITION = "__cell__", "__order__", "__partition__"
+#: The column with the place of a row in the archive.
+PLACE = "__order__"
+_CELL, _PARTITION = "__cell__", "__partition__"
 _DECIDES = "__decides__"
 
 
@@ -54,7 +56,8 @@ class _Stretches:
     """The rows of each partition in each core, as places among all rows by partition and time.
 
     Those from ``firsts`` to ``ends`` lie in the core; those from ``owns`` to ``tails`` may be in a match there, or
-    are looked at by one; and those from ``leads`` on are needed besides.
+    are looked at by one; and those from ``leads`` on are needed besides, those from ``held`` on to know of a
+    run that goes on by UNTIL that it began so long ago.
     """
 
     cores: Words
@@ -63,7 +66,7 @@ class _Stretches:
     firsts: Words
     ends: Words
     tails: Words
-    deciding: Sequence[Words]  # for each UNTIL the latest row before that decides it, or -1
+    held: Words
     needs: Sequence[tuple[Needs, Flags]]  # and the pages on which each is looked for
     partitions: Words | None  # of all rows, if there is more than one
 
@@ -72,26 +75,8 @@ class _Stretches:
         return replace(
             self, cores=self.cores[chosen], leads=self.leads[chosen], owns=self.owns[chosen],
             firsts=self.firsts[chosen], ends=self.ends[chosen], tails=self.tails[chosen],
-            deciding=[rows[chosen] for rows in self.deciding],
+            held=self.held[chosen],
         )  # fmt: skip
-
-    def rows(self, ends: Words) -> tuple[Words, Words]:
-        """The rows that are needed up to some ends: the number of the stretch of each, and its place.
-
-        Of what lies before the leads no more counts than the rows that decide an UNTIL.
-        """
-        counts = ends - self.leads
-        stretch = np.repeat(np.arange(len(counts)), counts)
-        places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        places += self.leads[stretch]
-        if not self.deciding:
-            return stretch, places
-        pairs = [np.column_stack((stretch, places))]
-        for rows in self.deciding:
-            apart = np.flatnonzero((rows >= 0) & (rows < self.leads))
-            pairs.append(np.column_stack((apart, rows[apart])))
-        stretch, places = np.unique(np.concatenate(pairs), axis=0).T
-        return stretch, places
 
 
 class Selection:
@@ -138,7 +123,7 @@ class Selection:
         """TooFarError where to read some more pages would cost more than may be spent."""
         if self.cost_of(wanted | self.is_read) + self.besides > self.most:
             raise TooFarError
-        if self.grows and not self.decoder.kept.has_room(wanted):
+        if self.grows and not self.decoder.decoded_pages.has_room(wanted):
             raise TooFarError
 
     def wanted(self, *cores: Core) -> Flags:
@@ -180,9 +165,11 @@ class Selection:
 
     def _apart(self, found: _Stretches, order: Words | None) -> pl.DataFrame:
         """The rows of stretches, each with the number of its core."""
-        stretch, places = found.rows(found.ends)
+        counts = found.ends - found.leads
+        places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        places += np.repeat(found.leads, counts)
         rows = self._chosen(places, order)
-        return rows.with_columns(pl.Series(KEY + CORE, found.cores[stretch]))
+        return rows.with_columns(pl.Series(KEY + CORE, np.repeat(found.cores, counts)))
 
     def _goes_on(self, cores: Sequence[Core], found: _Stretches, order: Words | None) -> Flags:
         """Whether the partition of each stretch has rows behind its core: read ones, or on later pages."""
@@ -225,8 +212,16 @@ class Selection:
         return open_ones, self._together(found.some(ends_there), order, ties)
 
     def read_raw(self, cores: Sequence[Core]) -> pl.DataFrame:
-        """The rows of some cores with what they need, each once; predicates of earlier rows are not evaluated."""
-        return self._raw(*self._with_needs(cores))
+        """The rows of some cores with what they need, each once, and their places.
+
+        Predicates of earlier rows are not evaluated.
+        """
+        found, order = self._with_needs(cores)
+        rows = self._raw(found, order)
+        places = self._places(found)
+        return rows.with_columns(
+            self.rows[PLACE].gather(places if order is None else order[places])
+        )
 
     def _together(self, found: _Stretches, order: Words | None, ties: Ties) -> pl.DataFrame:
         """The rows of stretches, each once, with all predicates evaluated."""
@@ -236,18 +231,24 @@ class Selection:
 
     def _raw(self, found: _Stretches, order: Words | None) -> pl.DataFrame:
         """The rows of stretches, each once."""
+        return self._chosen(self._places(found), order)
+
+    def _places(self, found: _Stretches) -> Words:
+        """The places of the rows of stretches among all that have been read, each once."""
         begins = np.zeros(len(self.rows) + 1, np.int64)
         np.add.at(begins, found.leads, 1)
         np.add.at(begins, found.tails, -1)
-        is_chosen = np.cumsum(begins)[:-1] > 0
-        for rows in found.deciding:
-            is_chosen[rows[rows >= 0]] = True
-        return self._chosen(np.flatnonzero(is_chosen), order)
+        return np.flatnonzero(np.cumsum(begins)[:-1])
 
     def _evaluated(self, found: _Stretches, order: Words | None, ties: Ties) -> pl.DataFrame:
-        """The rows of stretches, and the last one before each: of these what predicates read is known."""
-        n_stretches = len(found.leads)
-        stretch, places = found.rows(found.tails)
+        """The rows of stretches, and before each the last one, or those since which UNTIL is decided.
+
+        Of these it is known what predicates read.
+        """
+        counts = found.tails - found.leads
+        stretch = np.repeat(np.arange(len(counts)), counts)
+        places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        places += found.leads[stretch]
         chosen = self._chosen(places, order)
         times = chosen[TIME].to_numpy()
         again = (stretch[1:] == stretch[:-1]) & (times[1:] == times[:-1])
@@ -262,17 +263,17 @@ class Selection:
         elif ties == "last":
             kept[:-1] = ~again
         stretch, places, times = stretch[kept], places[kept], times[kept]
-        offsets = np.searchsorted(stretch, np.arange(n_stretches + 1))
+        offsets = np.searchsorted(stretch, np.arange(len(counts) + 1))
         rows = with_past(
             self._chosen(places, order), self.decoder.projection,
-            OrderedRows(np.arange(n_stretches), offsets, times, True),
+            OrderedRows(np.arange(len(counts)), offsets, times, True),
             PastValues(self.decoder.binding.past),
         )  # fmt: skip
         inside = places >= found.owns[stretch]
         covered = np.zeros(len(self.rows), np.bool_)
         covered[places[inside]] = True
         before = ~inside & ~covered[places]
-        before[:-1] &= inside[1:]
+        before[:-1] &= inside[1:] | (places >= found.held[stretch])[:-1]
         if self.decoder.binding.query.rows is not None:
             before[:] = False
         is_first = np.zeros(len(places), np.bool_)  # what lies around two cores is in two stretches
@@ -302,7 +303,7 @@ class Selection:
 
     def _chosen(self, places: Words, order: Words | None) -> pl.DataFrame:
         chosen = places if order is None else order[places]
-        helpers = (SEEN, _CELL, _ORDER, _DECIDES)
+        helpers = (SEEN, _CELL, PLACE, _DECIDES)
         kept = [one for one in self.rows.iter_columns() if not one.name.startswith(helpers)]
         return pl.DataFrame(kept)[chosen]
 
@@ -320,13 +321,11 @@ class Selection:
         self.check_cost(wanted)
         self.is_read[pages] = True
         frame, counts = self.decoder.read(pages)
-        places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        number = np.repeat(pages, counts) * (1 << 32) + places
-        frame = frame.with_columns(pl.Series(_ORDER, number, dtype=pl.Int64))
+        frame = frame.with_columns(places_of(pages, counts))
         frame = frame.with_columns(self._decisions(frame))
         if self.ranges is not None:
             frame = frame.with_columns(self._cells(frame, self.ranges))
-        known = frame if self._rows is None else pl.concat([self._rows, frame]).sort(_ORDER)
+        known = frame if self._rows is None else pl.concat([self._rows, frame]).sort(PLACE)
         self._rows = known
 
     def _decisions(self, frame: pl.DataFrame) -> list[pl.Series]:
@@ -442,7 +441,8 @@ class Selection:
         chosen = np.flatnonzero(is_needed)
         if self.reach.max_gap is not None and not self.reach.reads_the_past:
             # behind a silence all begins anew
-            bounds = np.maximum(bounds, later(times[firsts], -self.reach.max_gap))
+            longest = min(self.reach.max_gap * self.reach.rows, MOST_TICKS)
+            bounds = np.maximum(bounds, later(times[firsts], -longest))
         others = {name: shown[KEY + name] for name in self.decoder.binding.query.partition_by[1:]}
         own = Needs(
             pages=self.pages,
@@ -452,14 +452,15 @@ class Selection:
             starts=starts[chosen],
             bounds=bounds[chosen],
             other_keys={name: keys.gather(chosen) for name, keys in others.items()},
-            n_pages=self._more_before,
+            n_pages=self._more_pages if self.reach.counted else self._more_before,
         )
         leads = np.where(is_needed, leads, firsts)
         needs = [(own, np.ones(len(self.pages), np.bool_))]
-        deciding: list[Words] = []
+        held = firsts
         for n, pages in enumerate(self._deciding):
-            rows, since = self._decided_since(f"{_DECIDES}{n}", order, firsts, begin, times)
-            deciding.append(rows)
+            deciding, since = self._decided_since(n, order, firsts, begin, times)
+            held = np.minimum(held, deciding)
+            leads = np.minimum(leads, deciding)
             further = replace(own, bounds=since[chosen], n_pages=self._more_pages)
             needs.append((further, pages))
         if self.reach.rows_behind:
@@ -469,28 +470,50 @@ class Selection:
                 bounds=-last_bounds, other_keys=others, n_pages=self._more_pages,
             )  # fmt: skip
             needs.append((behind, np.ones(len(self.pages), np.bool_)))
-        return _Stretches(found, leads, owns, firsts, ends, tails, deciding, needs, partitions)
+        return _Stretches(found, leads, owns, firsts, ends, tails, held, needs, partitions)
 
     @cached_property
     def _deciding(self) -> list[Flags]:
-        """For each UNTIL the pages with rows that may decide it."""
-        pages = self.pages
+        """For each UNTIL the pages with rows that may decide it.
+
+        Where a silence ends it these are all: only the rows on both sides tell of one.
+        """
+        pages, every = self.pages, np.ones(len(self.pages), np.bool_)
         return [
-            may_decide(latch.node, pages.table, pages.may_have)
+            may_decide(latch.node, pages.table, pages.may_have) if latch.gap is None else every
             for latch in self.reach.latches
             if isinstance(latch.node, Until)
         ]
 
     def _decided_since(
-        self, name: str, order: Words | None, firsts: Words, begin: Words, times: Words
+        self, number: int, order: Words | None, firsts: Words, begin: Words, times: Words
     ) -> tuple[Words, Words]:
-        """The latest rows before others that decide an UNTIL, and their times; -1 and the lowest where there is none."""
-        decides = self.rows[name].to_numpy()
+        """The latest rows before others that decide an UNTIL, and their times; the lowest where there is none.
+
+        Behind a silence that ends it a row decides it, too: if there is none so long before that.
+        """
+        decides = self.rows[f"{_DECIDES}{number}"].to_numpy()
         decides = decides if order is None else decides[order]
         latest = np.maximum.accumulate(np.where(decides, np.arange(len(decides)), -1))
         at = np.where(firsts > begin, latest[firsts - 1], -1)
-        is_known = at >= begin
-        return np.where(is_known, at, -1), np.where(is_known, times[at], INT64_MIN)
+        since = np.where(at >= begin, times[at], INT64_MIN)
+        gap = self.reach.latches[number].gap
+        if gap is not None:
+            behind = np.flatnonzero(times[1:] > later(times[:-1], gap)) + 1
+            place = (
+                np.searchsorted(behind, firsts) - 1
+            )  # the latest before each row, of any partition
+            at_gap = np.where(place >= 0, np.append(behind, 0)[place], -1)
+            since_gap = np.where(at_gap > begin, later(times[at_gap], -gap), INT64_MIN)
+            since = np.maximum(since, since_gap)
+            longest = self.reach.max_gap
+            if longest is not None:  # and behind a longer one nothing counts of the row before
+                before = times[np.maximum(firsts - 1, 0)]
+                is_behind = (firsts > begin) & (times[firsts] > later(before, longest))
+                since = np.where(
+                    is_behind, np.maximum(since, later(times[firsts], -longest)), since
+                )
+        return _first_from(times, begin, firsts, since), since
 
     def _leads(self, firsts: Words, begin: Words, times: Words) -> tuple[Words, Words, Words]:
         """Where what counts before rows begins, and what is needed, and from which time on all of it is needed.
@@ -515,15 +538,27 @@ class Selection:
         return at, np.where(known, times[np.maximum(at - 1, 0)], INT64_MAX)
 
 
+def places_of(pages: Words, counts: Words) -> pl.Series:
+    """The places in the archive of all rows of some pages, of which each has so many."""
+    places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return pl.Series(PLACE, np.repeat(pages, counts) * (1 << 32) + places, dtype=pl.Int64)
+
+
 def _rows_back(
     at: Words, known: Flags, begin: Words, times: Words, count: int
 ) -> tuple[Words, Flags]:
     """So many rows before places, and whether there are as many; rows of one time count as one."""
-    for _ in range(count):
-        known = known & (at > begin)
-        before = np.where(known, times[np.maximum(at - 1, 0)], times[at])
-        at = np.where(known, _first_from(times, begin, at, before), at)
-    return at, known
+    if not count:
+        return at, known
+    is_first = np.ones(len(times), np.bool_)
+    is_first[1:] = times[1:] != times[:-1]
+    is_first[begin] = True
+    instants = np.flatnonzero(is_first)
+    own = (np.cumsum(is_first) - 1)[at]
+    place = own + (instants[own] < at) - count
+    found = instants[np.maximum(place, 0)]
+    is_there = known & (place >= 0) & (found >= begin)
+    return np.where(is_there, found, np.where(known, begin, at)), is_there
 
 
 def _first_from(times: Words, begin: Words, end: Words, least: Words) -> Words:

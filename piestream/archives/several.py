@@ -20,13 +20,14 @@ from piestream.adapters.inputs import Inputs, bound_inputs
 from piestream.adapters.read_columns import columns_to_read, lazily_read
 from piestream.archives import costs
 from piestream.archives.archive import Archive
+from piestream.archives.bounded import latest_firsts
 from piestream.archives.closer import Rows, of_pages, rows_of_rarest
-from piestream.archives.cores import NULL_CELL, Core, KeyRanges, Spans, later, touches
+from piestream.archives.cores import NULL_CELL, Core, Flags, KeyRanges, Spans, later, touches
 from piestream.archives.decoded import DecodedPages
 from piestream.archives.decoding import Decoder
 from piestream.archives.durable import damage_told, missing_files_told
 from piestream.archives.pages import Pages, Words
-from piestream.archives.parts import Part, parts_of
+from piestream.archives.parts import Inside, Part, parts_of
 from piestream.archives.planning import LOOKED_AT, refuse_row_order
 from piestream.archives.reach import (
     MOST_TICKS,
@@ -36,8 +37,15 @@ from piestream.archives.reach import (
     past_of,
     window_and_absent,
 )
-from piestream.archives.selection import RESERVED, Selection, TooFarError
-from piestream.archives.statistics import LOWEST
+from piestream.archives.row_reach import rows_around
+from piestream.archives.selection import (
+    PLACE,
+    RESERVED,
+    Selection,
+    TooFarError,
+    places_of,
+)
+from piestream.archives.statistics import KEYS, LOWEST
 from piestream.archives.store import in_ticks
 from piestream.compiled.constants import INT64_MAX
 from piestream.language.model import Query
@@ -131,27 +139,24 @@ def _selected(
     try:
         schemas = {key: _schema(inputs, key, rows) for key, rows in given.items()}
         whole = bound_inputs(query, schemas).binding
-        lengths = window_and_absent(query, query_ticks(query, whole.time))
-        if lengths is None or max(lengths) > MOST_TICKS:
+        window, absent = window_and_absent(query_ticks(query, whole.time))
+        if max(window, absent) > MOST_TICKS:
             return {}
-        window, absent = lengths
-        parts = parts_of(whole, archives, max(window, absent))
+        parts = parts_of(whole, archives)
     except (ValueError, TypeError):
         return {}  # the fault is reported where all rows are bound
-    if not any(part.present for part in parts):
+    if not any(part.needed for part in parts):
         return {}
-    allowed = _allowed(parts, kept, window, _waits(query))
-    found = {}
+    allowed = _allowed(parts, kept, window, max(window, absent), _waits(query))
+    all_of = {part.key for part in parts if part.is_whole or not allowed.is_known_of(part)}
+    by_key: dict[str, list[Part]] = {}
     for part in parts:
-        if part.is_whole:
-            continue
-        if part.ends is None:
-            rows = _rows(part, kept[part.key], allowed, window, most, options)
-        else:
-            rows = _interval_rows(part, kept[part.key], allowed, most)
-        if rows is not None:
-            found[part.key] = rows
-    return found
+        if part.key not in all_of:
+            by_key.setdefault(part.key, []).append(part)
+    found = {
+        key: _Reading(own, kept[key], allowed, most, options).rows() for key, own in by_key.items()
+    }
+    return {key: rows for key, rows in found.items() if rows is not None}
 
 
 @dataclass(frozen=True)
@@ -159,11 +164,37 @@ class _Allowed:
     """The times at which a match can be reported, of all partitions, and of some keys if these are known."""
 
     spans: Spans
+    back: int  # so long before a report rows count
     waits: bool  # whether something is reported because time has passed
+    inside: Mapping[
+        Inside, Spans
+    ]  # where queries in brackets can have matches that others depend on
     rare: Rows | None = None
     of_groups: tuple[Words, Words] | None = (
         None  # the times at which each group of rare rows allows one
     )
+
+    def is_known_of(self, part: Part) -> bool:
+        """Whether it is known on what the matches of the queries depend that a stream is read by."""
+        return all(one in self.inside for one in part.inside if one.depends)
+
+    def around(self, part: Part, spans: Spans) -> tuple[Spans, int]:
+        """At which times a stream is read for reports at some, and how long before all of these."""
+        back = self.back
+        for one in part.inside if len(spans.firsts) else ():
+            back += one.absent
+            if one.depends:
+                own = self.inside[one]
+                near = own.firsts <= spans.lasts.max()
+                if one.memory is not None:
+                    before = Spans.of(later(spans.firsts, -back), spans.lasts)
+                    near = touches(before, own.firsts, own.lasts)
+                spans = Spans.of(
+                    np.concatenate((spans.firsts, own.firsts[near])),
+                    np.concatenate((spans.lasts, own.lasts[near])),
+                )
+                back = max(back, one.window, one.absent)
+        return spans, back
 
     def cells(self, pages: Pages, key: str | None) -> tuple[KeyRanges, dict[int, Spans]] | None:
         """The cells of the keys on some pages, each with its times; None where keys do not count."""
@@ -184,19 +215,32 @@ class _Allowed:
 
 
 def _allowed(
-    parts: Sequence[Part], kept: Mapping[str, DecodedPages], window: int, waits: bool
+    parts: Sequence[Part], kept: Mapping[str, DecodedPages], window: int, back: int, waits: bool
 ) -> _Allowed:
     """The times at which a match can be reported."""
-    spans = {
-        (place, number): part.spans(number, window)
-        for place, part in enumerate(parts)
-        for number in part.present
-    }
-    found = reduce(Spans.within, spans.values())
-    rarest = min(spans, key=lambda at: int(parts[at[0]].verdicts[at[1]].can_hold.sum()))
-    allowed = _Allowed(found, waits and len(found.firsts) > 0)
-    part = parts[rarest[0]]
-    return _closer(part, kept[part.key], rarest[1], allowed, window, parts)
+    found = _reports(parts, window)
+    part, rarest = min(
+        ((part, pages) for part in parts for pages in part.needed),
+        key=lambda one: np.count_nonzero(one[1]),
+    )
+    known = {}
+    for inner in {one for part in parts for one in part.inside if one.depends}:
+        own = [part for part in parts if inner in part.inside]
+        if inner.counts_rows:  # as many rows are read around those of one variable
+            own = [replace(one, needed=sorted(one.needed, key=np.count_nonzero)[:1]) for one in own]
+        if any(part.needed for part in own):
+            known[inner] = _reports(own, inner.window).bridged(inner.memory or 0)
+    allowed = _Allowed(found, back, waits and len(found.firsts) > 0, known)
+    number = next((n for n, one in enumerate(part.verdicts) if one.can_start is rarest), None)
+    if number is None:
+        return allowed
+    return _closer(part, kept[part.key], number, allowed, window, parts)
+
+
+def _reports(parts: Sequence[Part], window: int) -> Spans:
+    """The times at which the pages of some streams allow a report of what needs all of them."""
+    spans = (part.spans(pages, window) for part in parts for pages in part.needed)
+    return reduce(Spans.within, spans)
 
 
 def _closer(
@@ -230,82 +274,153 @@ def _schema(inputs: Inputs, key: str, rows: Any) -> pl.Schema:
     return inputs.frame(key, rows)[0].schema
 
 
-def _interval_rows(
-    part: Part, kept: DecodedPages, allowed: _Allowed, most: int
-) -> pl.DataFrame | None:
-    """The rows of intervals of an archive that start or end while a match can be there; None: all."""
-    pages = part.archive.pages
-    if pages.n_rows < costs.LEAST_ROWS:
-        return None
-    assert part.ends is not None
-    lasts = np.maximum(part.times[1], part.ends)
-    cells = allowed.cells(pages, part.key_column)
-    wanted = np.zeros(len(pages), np.bool_)
-    for cell, own in ((None, allowed.spans),) if cells is None else cells[1].items():
-        touched = touches(Spans(later(own.firsts, -part.back), own.lasts), part.times[0], lasts)
-        wanted |= (
-            touched if cell is None or cells is None else touched & cells[0].reach((cell, cell))
+class _Reading:
+    """What is read of one archive for the streams that read it."""
+
+    def __init__(
+        self, parts: Sequence[Part], decoded_pages: DecodedPages, allowed: _Allowed, most: int,
+        options: RunOptions,
+    ) -> None:  # fmt: skip
+        self.decoded_pages = decoded_pages
+        self.parts = parts
+        self.pages = parts[0].archive.pages
+        self.allowed = allowed
+        self.most = most
+        self.options = options
+        self.columns = list(dict.fromkeys(n for part in parts for n in part.binding.columns))
+        #: The pages that are read for the streams so far.
+        self.wanted = np.zeros(len(self.pages), np.bool_)
+
+    def rows(self) -> pl.DataFrame | None:
+        """The rows that are needed, each once; None: all."""
+        if self.pages.n_rows < costs.LEAST_ROWS:
+            return None
+        found = []
+        for part in self.parts:
+            rows = self._events(part) if part.ends is None else self._intervals(part)
+            if rows is None:
+                return None
+            found.append(rows)
+            if part.ends is None and self.allowed.waits:
+                found.append(self._last_row(part, rows))
+        if len(found) == 1:
+            return found[0].drop(PLACE)
+        return pl.concat(found).unique(PLACE).sort(PLACE).drop(PLACE)
+
+    def _is_too_much(self, wanted: Flags) -> bool:
+        """Whether it is better to read all than some more pages."""
+        self.wanted |= wanted
+        return self.pages.rows[self.wanted].sum() > self.most or not costs.is_worth_it(
+            self.pages, self.wanted
         )
-    if allowed.waits:
-        wanted[[part.times[1].argmax(), lasts.argmax()]] = True  # up to when time has passed
-    if pages.rows[wanted].sum() > most or not costs.is_worth_it(pages, wanted):
-        return None
-    columns = part.binding.columns
-    nothing = pl.DataFrame(schema={name: pages.schema[name] for name in columns})
-    return pl.concat([nothing, *kept.read(np.flatnonzero(wanted), columns)])
 
+    def _intervals(self, part: Part) -> pl.DataFrame | None:
+        """The rows of intervals that start or end while a match can be there; None: all."""
+        assert part.ends is not None
+        allowed, lasts = self.allowed, np.maximum(part.times[1], part.ends)
+        cells = allowed.cells(self.pages, part.key_column)
+        wanted = np.zeros(len(self.pages), np.bool_)
+        for cell, reports in ((None, allowed.spans),) if cells is None else cells[1].items():
+            own, back = allowed.around(part, reports)
+            if not len(own.firsts):
+                continue
+            before = Spans.of(later(own.firsts, -back), own.lasts)
+            touched = touches(before, part.times[0], lasts)
+            wanted |= (
+                touched if cell is None or cells is None else touched & cells[0].reach((cell, cell))
+            )
+        if allowed.waits:
+            wanted[[part.times[1].argmax(), lasts.argmax()]] = True  # up to when time has passed
+        return None if self._is_too_much(wanted) else self._rows_of(np.flatnonzero(wanted))
 
-def _rows(
-    part: Part, kept: DecodedPages, allowed: _Allowed, window: int, most: int, options: RunOptions
-) -> pl.DataFrame | None:
-    """The rows of one archive around the times at which a match can be reported; None: all."""
-    pages, binding = part.archive.pages, part.binding
-    reserved = any(name.startswith(RESERVED) for name in binding.columns)
-    latches = latches_of(binding, options)
-    past = past_of([column.node for column in binding.past if column not in latches])
-    if pages.n_rows < costs.LEAST_ROWS or past is None or reserved:
-        return None
-    ticks = query_ticks(binding.query, binding.time)
-    reach = Reach(
-        -(-window // part.ticks), 1 + past[0], past[1], ticks.max_gap, bool(binding.past),
-        absent=-(-part.back // part.ticks), latches=latches,
-    ).with_bridges(ticks)  # fmt: skip
-    cells = allowed.cells(pages, part.key_column)
-    cores = []
-    for cell, own in ((None, allowed.spans),) if cells is None else cells[1].items():
-        spans = own.bridged(min((reach.back + 2) * part.ticks, INT64_MAX))
-        firsts, lasts = spans.firsts // part.ticks, -(-spans.lasts // part.ticks)
-        both = (NULL_CELL, INT64_MAX) if cell is None else (cell, cell)
-        starts = later(firsts, -reach.back)
-        cores += [
-            Core(both, int(first), int(last), int(start))
-            for first, last, start in zip(firsts, lasts, starts, strict=True)
-        ]
-    decoder = Decoder(kept, binding, part.verdicts, keeps_rows=True)
-    ranges = None if cells is None else cells[0]
-    selection = Selection(decoder, ranges, reach, grows=bool(latches))
-    wanted = selection.wanted(*cores)
-    if pages.rows[wanted].sum() > most or not costs.is_worth_it(pages, wanted):
-        return None
-    selection.most = costs.most_cost(pages, selection.cost_of(wanted), grows=bool(latches))
-    try:
-        rows = decoder.rows_of(selection.read_raw(cores))
-    except TooFarError:
-        return None
-    return pl.concat([rows, _last_row(part, kept, rows)]) if allowed.waits else rows
+    def _rows_of(self, pages: Words) -> pl.DataFrame:
+        """All rows of some pages, with their places."""
+        nothing = pl.DataFrame(schema={name: self.pages.schema[name] for name in self.columns})
+        rows = pl.concat([nothing, *self.decoded_pages.read(pages, self.columns)])
+        return rows.with_columns(places_of(pages, self.pages.rows[pages]))
 
+    def _events(self, part: Part) -> pl.DataFrame | None:
+        """The rows around the times at which a match can be reported, with their places; None: all."""
+        pages, binding, allowed = self.pages, part.binding, self.allowed
+        latches = latches_of(binding, self.options)
+        past = past_of([column.node for column in binding.past if column not in latches])
+        if past is None or any(name.startswith(RESERVED) for name in self.columns):
+            return None
+        if part.counted is None or (part.counted and latches):
+            return None
+        ticks = query_ticks(binding.query, binding.time)
+        own_rows, rows_behind = (0, 0) if binding.query.rows is None else rows_around(binding.query)
+        back = -(-allowed.around(part, allowed.spans)[1] // part.ticks)
+        reach = Reach(
+            back, 1 + past[0] + part.counted, past[1],
+            None if part.has_absent_silence else ticks.max_gap,  # a silence goes on over gaps
+            bool(binding.past), absent=back, latches=latches, own_rows=own_rows,
+            rows_behind=rows_behind, counted=part.counted,
+        ).with_bridges(ticks)  # fmt: skip
+        cells = allowed.cells(pages, part.key_column)
+        cores = []
+        for cell, reports in ((None, allowed.spans),) if cells is None else cells[1].items():
+            own = allowed.around(part, reports)[0]
+            spans = own.bridged(min((reach.back + 2) * part.ticks, INT64_MAX))
+            firsts, lasts = spans.firsts // part.ticks, -(-spans.lasts // part.ticks)
+            both = (NULL_CELL, INT64_MAX) if cell is None else (cell, cell)
+            starts = later(firsts, -reach.back)
+            if part.may_have_begun_before and len(
+                starts
+            ):  # so it is read from a row before that on
+                certain = self._pages_of_cell(None if cells is None else cells[0], cell, part)
+                if certain is None:
+                    return None
+                spans = Spans.of(latest_firsts(certain, self._times(part), starts), lasts)
+                starts, lasts = spans.firsts, spans.lasts
+            cores += [
+                Core(both, int(start), int(last), int(start))
+                for start, last in zip(starts, lasts, strict=True)
+            ]
+        decoder = Decoder(self.decoded_pages, binding, part.verdicts, kept=self.columns)
+        ranges = None if cells is None else cells[0]
+        selection = Selection(decoder, ranges, reach, grows=reach.is_sought)
+        selection.most = costs.most_cost(
+            pages, selection.cost_of(selection.wanted(*cores)), grows=reach.is_sought
+        )
+        if self._is_too_much(selection.wanted(*cores)):
+            return None
+        try:
+            rows = selection.read_raw(cores)
+        except TooFarError:
+            return None
+        return decoder.rows_of(rows).with_columns(rows[PLACE])
 
-def _last_row(part: Part, kept: DecodedPages, rows: pl.DataFrame) -> pl.DataFrame:
-    """A row at the last time of an archive, up to which time has passed, if none was read there."""
-    pages, time = part.archive.pages, part.binding.time.name
-    times = pages.times(time)
-    assert times is not None
-    last = int(times[1].max())
-    is_last = in_ticks(time) == last
-    if rows.select(is_last.any()).item():
-        return rows[:0]
-    found = pl.concat(kept.read(np.array([times[1].argmax()]), part.binding.columns))
-    return found.filter(is_last)[:1].select(rows.columns)
+    def _times(self, part: Part) -> tuple[Words, Words]:
+        """The first and the last times of pages, in ticks of their own."""
+        found = self.pages.times(part.binding.time.name)
+        assert found is not None
+        return found
+
+    def _pages_of_cell(
+        self, ranges: KeyRanges | None, cell: int | None, part: Part
+    ) -> Flags | None:
+        """The pages that certainly have a row of the partition of a cell; None: it is not known."""
+        keys = part.binding.query.partition_by
+        if not keys:
+            return np.ones(len(self.pages), np.bool_)
+        if ranges is None or cell is None or cell < 0 or cell % 2 or len(keys) > 1:
+            return None
+        dtype, table = self.pages.schema[keys[0]], self.pages.table
+        if KEYS + keys[0] not in table.columns or not (dtype.is_integer() or dtype == pl.String):
+            return None
+        value = ranges.boundaries[cell // 2]
+        listed = table[KEYS + keys[0]].list.contains(value)
+        return listed.fill_null(False).to_numpy().copy()
+
+    def _last_row(self, part: Part, rows: pl.DataFrame) -> pl.DataFrame:
+        """A row at the last time of an archive, up to which time has passed, if none was read there."""
+        time = part.binding.time.name
+        times = self._times(part)
+        is_last = in_ticks(time) == int(times[1].max())
+        if rows.select(is_last.any()).item():
+            return rows[:0]
+        return self._rows_of(np.array([times[1].argmax()])).filter(is_last)[:1]
 
 
 def _waits(query: Query) -> bool:

@@ -11,6 +11,7 @@ import polars as pl
 from piestream.diagnosis.changes import Proposal, shift, wide, with_symbol
 from piestream.diagnosis.excluded import (
     Excluded,
+    Span,
     difference,
     excluded,
     excluded_text,
@@ -19,7 +20,7 @@ from piestream.diagnosis.excluded import (
     satisfies,
 )
 from piestream.diagnosis.intervals import bounds_of
-from piestream.diagnosis.moved_endpoints import moved_endpoint, moved_text, step_of
+from piestream.diagnosis.moved_endpoints import moved_endpoint, moved_text, rows_with, step_of
 from piestream.diagnosis.parts import (
     START,
     duration_of_ticks,
@@ -141,7 +142,7 @@ class _LeftOut:
         """The nearest other start, and end, of the only row that is there, with which it is not excluded."""
         symbol, is_one = self.absence.symbol, len(self.there) == 1
         source = self._query.stream_of(symbol)
-        if source.kind is not StreamKind.INTERVALS or self._query.is_sequenced or not is_one:
+        if source.kind is not StreamKind.INTERVALS or not is_one:
             return
         (one,) = self.there
         step = step_of(self.target)
@@ -150,13 +151,21 @@ class _LeftOut:
             near = {at + by for at in self._points(which) for by in (-step, 0, step)}
             for _, at in sorted((abs(at - was), at) for at in near):
                 span = (at, one.span[1]) if which == 0 else (one.span[0], at)
-                moved = replace(one, span=span, instants=span)
-                if OPEN in (was, at) or not span[0] < span[1]:
+                if OPEN in (was, at) or not span[0] < span[1] or at == was:
                     continue
-                if satisfies(self.target, self.absence, moved, self.match):
-                    continue
-                yield self._with_endpoint(which, at)
-                break
+                if not self._is_excluded_with(which, at, span):
+                    yield self._with_endpoint(which, at)
+                    break
+
+    def _is_excluded_with(self, which: int, at: int, span: Span) -> bool:
+        """Whether the row would still be what the NOT excludes, with another start or end."""
+        (one,) = self.there
+        if not self._query.is_sequenced:
+            moved = replace(one, span=span, instants=span)
+            return satisfies(self.target, self.absence, moved, self.match)
+        # which instant a time is depends on all events, so it is tried
+        elsewhere = moved_endpoint(self.target, one.symbol, one.span, one.number, which, at)
+        return self.target.matches(self._query, rows_with(self.target, elsewhere)).is_empty()
 
     def _points(self, which: int) -> Iterator[int]:
         """Where an endpoint of the row may change what it is: at those of the match, and so far from them."""

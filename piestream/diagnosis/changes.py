@@ -266,7 +266,7 @@ def _other_bridge(
         f"with BRIDGING {new} it matches"
     )
     changed = with_symbol(target.rows.query, replace(symbol, bridging=new))
-    return Proposal("bridging", changed, abs(ticks - bridge) / bridge, text)
+    return Proposal("bridging", changed, abs(ticks - bridge) / max(bridge, 1), text)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from piestream.relations import Relation, relation_of
 
 __all__ = [
     "Excluded",
+    "Span",
     "difference",
     "excluded",
     "excluded_text",

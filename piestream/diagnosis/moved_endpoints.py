@@ -9,12 +9,13 @@ import polars as pl
 
 from piestream.diagnosis.changes import MovedEndpoint, PairMiss, Proposal, pair_misses, wide
 from piestream.diagnosis.parts import ID
+from piestream.diagnosis.rows import GivenRows
 from piestream.diagnosis.target import OPEN, Target
 from piestream.language.parts import StreamKind
 from piestream.relations import relation_of
 from piestream.show.table import cell_text
 
-__all__ = ["moved_endpoint", "moved_endpoints", "moved_text", "step_of"]
+__all__ = ["moved_endpoint", "moved_endpoints", "moved_text", "rows_with", "step_of"]
 
 
 def moved_endpoints(target: Target) -> Iterator[Proposal]:
@@ -66,6 +67,11 @@ def moved_endpoint(
         where[columns[1 - which]] = None if other == OPEN else target.time(other)
     key = str(rows.key_of(rows.query.symbol(name).stream))
     return MovedEndpoint(key, columns[which], target.time(span[which]), target.time(at), where)
+
+
+def rows_with(target: Target, moved: MovedEndpoint) -> GivenRows:
+    """The rows with another start or end in one of them."""
+    return target.rows.with_inputs(moved.of(target.rows.inputs))
 
 
 def moved_text(moved: MovedEndpoint) -> str:

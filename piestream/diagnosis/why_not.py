@@ -15,6 +15,7 @@ from piestream.compiled.constants import INT64_MAX, INT64_MIN
 from piestream.diagnosis.changes import MovedEndpoint, Proposal
 from piestream.diagnosis.conditions import CONDITIONS, ROW_CONDITIONS, ConditionKind
 from piestream.diagnosis.input_rows import read_given
+from piestream.diagnosis.moved_endpoints import rows_with
 from piestream.diagnosis.partition import of_partition, stretch
 from piestream.diagnosis.row_reached import Reached, Skipped, reached, skipped
 from piestream.diagnosis.row_target import RowTarget
@@ -275,7 +276,7 @@ def _near_misses(target: Target, kinds: Iterable[ConditionKind]) -> Iterator[Nea
         seen.append(changed)
         rows = target.rows
         if proposal.moved is not None:
-            rows = rows.with_inputs(proposal.moved.of(rows.inputs))
+            rows = rows_with(target, proposal.moved)
         if len(target.matches(proposal.query, rows)):
             yield NearMiss(
                 proposal.kind, proposal.text, proposal.size, proposal.query, proposal.moved

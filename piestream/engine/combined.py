@@ -520,11 +520,14 @@ class JoinStream(CombinedStream):
     def _open_inner(self, options: StreamKeywords) -> dict[int, Stream]:
         return {}
 
-    def joined(self, rows: pl.DataFrame, now: int) -> pl.DataFrame:
-        """The results of intervals that are all there are, as rows of the union; time is ``now``."""
-        self._buffer.observe_time(now)
+    def joined(self, rows: pl.DataFrame, passed: int) -> pl.DataFrame:
+        """The results of intervals that are all there are, as rows of the union.
+
+        Time before ``passed`` has passed in all partitions.
+        """
+        self._buffer.observe_time(passed)
         rows = rows.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(NUMBER))
-        return self._concat([self._detect_until(rows, now + 1), *self.last_portions()])
+        return self._concat([self._detect_until(rows, passed), *self.last_portions()])
 
 
 def _latest_time(rows: pl.DataFrame) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from piestream.expressions import syntax
 from piestream.expressions.diagnostics import Diagnostic
 from piestream.expressions.tokens import is_plain_name, quoted
-from piestream.expressions.typed import Const, Convert, Expression, Field, Previous
+from piestream.expressions.typed import Const, Convert, Expression, Field, Previous, Window
 from piestream.expressions.types import BOOL, FLOAT, INT, NUMBER, NUMERIC, STRING, WIDE, Kind, Type
 
 __all__ = ["as_number", "column_in", "common_type", "constant", "type_of", "with_type"]
@@ -66,9 +66,9 @@ def with_type(expression: Expression, type: Type) -> Expression:
     """What had no type of its own with the type that its use gives it."""
     if expression.type.kind is Kind.NULL and type.kind is not Kind.UNKNOWN:
         return Const(None, type)
-    if expression.type.kind is Kind.UNKNOWN and isinstance(expression, Field | Previous):
+    if expression.type.kind is Kind.UNKNOWN and isinstance(expression, Field | Previous | Window):
         guessed = NUMBER if type.kind in NUMERIC else type
-        if isinstance(expression, Previous):
+        if isinstance(expression, Previous | Window):
             return replace(expression, operand=with_type(expression.operand, type), type=guessed)
         return Field(expression.name, guessed)
     return expression

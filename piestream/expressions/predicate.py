@@ -27,6 +27,7 @@ from piestream.expressions.syntax import Literal, Node, children, columns_of, re
 from piestream.expressions.tokens import Token
 from piestream.expressions.typecheck import TicksOf, lowered
 from piestream.expressions.typed import Expression
+from piestream.expressions.types import Tick
 
 if TYPE_CHECKING:
     import polars as pl
@@ -165,8 +166,10 @@ class Predicate:
         expression, diagnostics = lowered(self.tree, None)
         return not diagnostics and is_never_true(expression)
 
-    def to_polars(self, schema: Mapping[str, Any]) -> pl.Expr:
+    def to_polars(self, schema: Mapping[str, Any], tick: Tick | None = None) -> pl.Expr:
         """The predicate over a frame of this schema: Boolean, where NULL is false.
+
+        Of a condition on matches, differences of times are counted in a ``tick``.
 
         ``PREV(c)`` is read from the column ``PAST_PREFIX + "PREV(c)"``.
 
@@ -182,7 +185,7 @@ class Predicate:
             return bound_expression(self.serialized, self.text, self.columns, schema)
         from piestream.expressions.backends.polars import polars_expression
 
-        return polars_expression(self.typed(schema), PAST_PREFIX, schema)
+        return polars_expression(self.typed(schema, tick=tick), PAST_PREFIX, schema)
 
     def to_spark_sql(self, schema: Mapping[str, Any] | None = None) -> str:
         """The predicate as a Spark SQL expression, where NULL is false.
@@ -211,10 +214,17 @@ class Predicate:
             return None
         return truth_function(self.typed(schema))
 
-    def typed(self, schema: Mapping[str, Any] | None, ticks: TicksOf | None = None) -> Expression:
+    def typed(
+        self,
+        schema: Mapping[str, Any] | None,
+        ticks: TicksOf | None = None,
+        tick: Tick | None = None,
+    ) -> Expression:
         """The typed form over a schema; ``ticks`` gives lengths of windows in those of a time column."""
         assert self.tree is not None
-        expression, diagnostics = lowered(self.tree, schema, clause=self.clause, ticks=ticks)
+        expression, diagnostics = lowered(
+            self.tree, schema, clause=self.clause, ticks=ticks, tick=tick
+        )
         if diagnostics:
             source = self.source if self.source is not None else self.text
             raise QueryError([located(d.moved(self.offset), source) for d in diagnostics], source)

@@ -16,7 +16,7 @@ from piestream.expressions.coercion import (
     with_type,
 )
 from piestream.expressions.diagnostics import Diagnostic, QueryError, did_you_mean
-from piestream.expressions.durations import Duration
+from piestream.expressions.durations import NANOSECONDS, Duration
 from piestream.expressions.functions import FUNCTIONS, Function
 from piestream.expressions.functions.record import Operand, WholeNumber
 from piestream.expressions.like import like_parts
@@ -52,6 +52,7 @@ from piestream.expressions.types import (
     NUMBER,
     WIDE,
     Kind,
+    Tick,
     Type,
     type_of_dtype,
 )
@@ -68,14 +69,15 @@ def lowered(
     *,
     clause: str | None = None,
     ticks: TicksOf | None = None,
+    tick: Tick | None = None,
 ) -> tuple[Expression, list[Diagnostic]]:
     """The typed form of a predicate over a schema, and what is wrong with it.
 
     Without a schema the types of columns are guessed from their use. In a ``clause`` on matches dates
-    and timestamps may be subtracted. ``ticks`` tells how many ticks a duration has; without it
-    the lengths of windows are not known.
+    and timestamps may be subtracted, counted in a ``tick``. ``ticks`` tells how many ticks a
+    duration has; without it the lengths of windows are not known.
     """
-    lowering = _Lowering(schema, clause, ticks)
+    lowering = _Lowering(schema, clause, ticks, tick)
     expression = lowering.lower(node)
     what = clause or "a predicate"
     expression = lowering.require(expression, BOOL, node, f"{what} must be true or false")
@@ -85,13 +87,16 @@ def lowered(
 
 
 def lowered_value(
-    node: syntax.Node, schema: Mapping[str, Any] | None, clause: str | None = None
+    node: syntax.Node,
+    schema: Mapping[str, Any] | None,
+    clause: str | None = None,
+    tick: Tick | None = None,
 ) -> tuple[Expression, list[Diagnostic]]:
     """As `lowered`, of an expression that may give a value of any type.
 
-    In a ``clause`` on matches, dates and timestamps may be subtracted.
+    In a ``clause`` on matches, dates and timestamps may be subtracted, counted in a ``tick``.
     """
-    lowering = _Lowering(schema, clause, ticks=None)
+    lowering = _Lowering(schema, clause, None, tick)
     expression = lowering.lower(node)
     if is_too_large(expression, children):
         lowering.diagnostics.append(Diagnostic(node.span, TOO_LARGE))
@@ -102,10 +107,15 @@ class _Lowering(Operands):
     """One walk over the tree as written; diagnostics are collected on the way."""
 
     def __init__(
-        self, schema: Mapping[str, Any] | None, clause: str | None, ticks: TicksOf | None
+        self,
+        schema: Mapping[str, Any] | None,
+        clause: str | None,
+        ticks: TicksOf | None,
+        tick: Tick | None,
     ) -> None:
         super().__init__(schema, clause)
         self.ticks = ticks
+        self.tick = tick
         self.found: dict[int, Expression] = {}  # by the identity of a node of the tree
 
     def lower(self, node: syntax.Node) -> Expression:
@@ -180,7 +190,9 @@ class _Lowering(Operands):
         if node.operand is not None:
             operand = self.lower(node.operand)
         type = INT
-        if name in ("MIN", "MAX") and operand.type.kind in (Kind.DATE, Kind.DATETIME):
+        # what a column holds may not be known yet
+        moments = (Kind.DATE, Kind.DATETIME, Kind.UNKNOWN)
+        if name in ("MIN", "MAX") and operand.type.kind in moments:
             type = operand.type
         elif name != "COUNT":
             assert node.operand is not None
@@ -229,14 +241,38 @@ class _Lowering(Operands):
             return self.fault(node, message, "make numbers, strings or times of it first")
         return Field(name, type)
 
+    def _check_ticks(self, *nodes: syntax.Node) -> None:
+        """Refuse columns of times that are finer than the ticks that a length of time has here."""
+        if self.tick is None or self.schema is None:
+            return
+        for node in nodes:
+            for column in syntax.columns_of(node):
+                dtype = self.schema.get(column.name)
+                tick = NANOSECONDS.get(getattr(dtype, "time_unit", None) or "d")
+                if (
+                    tick
+                    and tick % self.tick.nanoseconds
+                    and self.lower(column).type.kind is Kind.DATETIME
+                ):
+                    message = f"{column.name} is {dtype}, finer than the time column, in whose ticks lengths are"
+                    hint = "make a column of the time column's unit of it, or a finer one of the time column"
+                    self.fault(node, message, hint)
+
     def _arithmetic(
         self, operator: ArithmeticOperator, left: syntax.Node, right: syntax.Node
     ) -> Expression:
         if operator == "-" and self.clause is not None:
             times = [self.lower(left), self.lower(right)]
-            if all(one.type.kind in (Kind.DATE, Kind.DATETIME) for one in times):
-                since, until = (Convert(one, _LENGTH) for one in times)
-                return Arithmetic("-", since, until, _LENGTH)
+            kinds = {one.type.kind for one in times}
+            if self.schema is None and len(kinds) > 1:  # what a column holds is not known yet
+                kinds.discard(Kind.UNKNOWN)
+            if kinds <= {Kind.DATE, Kind.DATETIME}:
+                self._check_ticks(left, right)
+                type, tick = _LENGTH, None if self.tick is None else self.tick.nanoseconds
+                if self.tick is not None and not self.tick.needs_unit:
+                    type = INT
+                since, until = (Convert(o, type, tick) for o in self.alike([left, right], "-"))
+                return Arithmetic("-", since, until, type)
         if operator in "+-" and (moment := self.moment_in(left, right)) is not None:
             what = f"{moment.type.kind.value} is no number to add to or to subtract from"
             hint = _HINTS_OF_TIMES.get(self.clause or "", _HINT_OF_TIMES)

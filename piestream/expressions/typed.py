@@ -171,10 +171,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Convert:
-    """A value as another type; NULL where it cannot be."""
+    """A value as another type; NULL where it cannot be.
+
+    A date or timestamp as a number is one of ticks of so many nanoseconds; None: of those of its column.
+    """
 
     operand: Expression
     type: Type
+    tick: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ __all__ = [
     "STRING",
     "WIDE",
     "Kind",
+    "Tick",
     "TickLength",
     "Type",
     "type_of_dtype",
@@ -56,6 +57,14 @@ class Type:
     def is_wide(self) -> bool:
         """Whether it is a whole number that 64 bits may not hold."""
         return self.kind is Kind.INT and self.stored in _WIDE
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """What differences of times are counted in, and whether they may be put together with bare numbers."""
+
+    nanoseconds: int
+    needs_unit: bool
 
 
 class TickLength:

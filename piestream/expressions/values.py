@@ -15,6 +15,7 @@ from piestream.expressions.syntax import Column, Node, children, columns_of
 from piestream.expressions.tokens import Token
 from piestream.expressions.typecheck import lowered_value
 from piestream.expressions.typed import Expression
+from piestream.expressions.types import Tick
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,9 +78,12 @@ class ValueExpression:
         """The one value that it is, if nothing is done with it."""
         return self.tree.name if isinstance(self.tree, Column) else None
 
-    def typed(self, schema: Mapping[str, Any]) -> Expression:
-        """The typed form over a frame that has the values as columns."""
-        expression, diagnostics = lowered_value(self.tree, schema, self.clause)
+    def typed(self, schema: Mapping[str, Any], tick: Tick | None = None) -> Expression:
+        """The typed form over a frame that has the values as columns.
+
+        Differences of times are counted in a ``tick``; None: in those of their columns.
+        """
+        expression, diagnostics = lowered_value(self.tree, schema, self.clause, tick)
         if diagnostics:
             found = [located(d.moved(self.offset), self.source) for d in diagnostics]
             raise QueryError(found, self.source)

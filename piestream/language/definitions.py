@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from piestream.expressions import syntax as tree
 from piestream.expressions.diagnostics import Diagnostic, Span, did_you_mean
@@ -94,7 +93,11 @@ def _definition(
     rest = item.tokens[item.position :]
     if begins_silence(rest):
         return _silence(item, name, streams, spans)
-    cut = _bounds_begin(rest, text)
+
+    def is_condition(tokens: list[Token]) -> bool:
+        return _whole_stream(tokens, streams) is not None or _is_condition(tokens, text, names)
+
+    cut = _bounds_begin(rest, is_condition)
     written = rest[:cut]
     bounds = Cursor(rest[cut:], item.end.span, item.diagnostics)
     found = _bounds(bounds, name.text, spans)
@@ -174,8 +177,8 @@ def _predicate(written: list[Token], item: Cursor, text: str, names: Names) -> P
 _MOST_BETWEEN = 3
 
 
-def _bounds_begin(tokens: list[Token], text: str) -> int:
-    """Where the bounds of the duration begin behind the predicate."""
+def _bounds_begin(tokens: list[Token], is_condition: Callable[[list[Token]], bool]) -> int:
+    """Where the bounds of the duration begin behind the predicate; whether some tokens are one is asked."""
     depth = depths(tokens)
     end = len(tokens)
     for index, token in enumerate(tokens):
@@ -189,7 +192,7 @@ def _bounds_begin(tokens: list[Token], text: str) -> int:
             end = index
             break
     for _ in range(_MOST_BETWEEN):
-        start = _between(tokens[:end], depth, text)
+        start = _between(tokens[:end], depth, is_condition)
         if start is None:
             break
         end = start
@@ -205,7 +208,9 @@ def _is_bridging(tokens: list[Token], index: int) -> bool:
     return following.kind in amounts or following.upper == "INTERVAL"
 
 
-def _between(tokens: list[Token], depth: list[int], text: str) -> int | None:
+def _between(
+    tokens: list[Token], depth: list[int], is_condition: Callable[[list[Token]], bool]
+) -> int | None:
     """Where ``BETWEEN d1 AND d2`` bounds the duration, if it is not a part of the predicate.
 
     With a unit it always bounds the duration. Bare numbers are ticks after a condition
@@ -231,8 +236,7 @@ def _between(tokens: list[Token], depth: list[int], text: str) -> int | None:
         return start
     if _ends_with_bound(tokens[:start]):
         return start
-    before = text[tokens[0].span.start : tokens[start].span.start]
-    return start if _is_condition(before, values_of(tokens[:start])) else None
+    return start if is_condition(tokens[:start]) else None
 
 
 def _ends_with_bound(tokens: list[Token]) -> bool:
@@ -247,14 +251,17 @@ def _ends_with_bound(tokens: list[Token]) -> bool:
     return False
 
 
-def _is_condition(text: str, parameters: Mapping[str, Any]) -> bool:
+def _is_condition(tokens: list[Token], text: str, names: Names) -> bool:
     """Whether an expression ends with something true or false: a comparison, IN, LIKE and so on."""
     from piestream.expressions.parse import read_predicate
 
-    last, _ = read_predicate(text, parameters=parameters)
-    while isinstance(last, (tree.And, tree.Or, tree.Not, tree.Until)):
+    written = text[tokens[0].span.start : tokens[-1].span.end]
+    last, _ = read_predicate(written, names, values_of(tokens))
+    while isinstance(last, (tree.And, tree.Or, tree.Not, tree.Until, tree.Named)):
         if isinstance(last, tree.Until):
             last = last.stop
+        elif isinstance(last, tree.Named):
+            last = last.value
         else:
             last = last.operand if isinstance(last, tree.Not) else last.operands[-1]
     return isinstance(last, (tree.Comparison, tree.Between, tree.OneOf, tree.Like, tree.Is))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from piestream.expressions.diagnostics import QueryError
 from piestream.expressions.durations import Duration, DurationLike, as_duration
@@ -16,7 +16,7 @@ from piestream.relations import ANY
 if TYPE_CHECKING:
     from piestream.language.symbols import SymbolBuilder
 
-__all__ = ["DistanceBuilder", "EndpointBuilder"]
+__all__ = ["DistanceBuilder", "EndpointBuilder", "ShiftedEndpoint"]
 
 
 class EndpointBuilder:
@@ -30,6 +30,8 @@ class EndpointBuilder:
     a finished-by; equals; finishes b
     >>> b.ts - a.te <= "10 s"
     b.ts - a.te <= 10 s
+    >>> b.ts <= a.te + "10 s"
+    b.ts - a.te <= 10 s
     """
 
     __slots__ = ("symbol", "which")
@@ -41,20 +43,79 @@ class EndpointBuilder:
     def __repr__(self) -> str:
         return f"{self.symbol.name}.{self.which}"
 
-    def __sub__(self, other: EndpointBuilder) -> DistanceBuilder:
-        if not isinstance(other, EndpointBuilder):
+    @overload
+    def __sub__(self, other: EndpointBuilder) -> DistanceBuilder: ...
+    @overload
+    def __sub__(self, other: DurationLike) -> ShiftedEndpoint: ...
+    def __sub__(self, other: EndpointBuilder | DurationLike) -> DistanceBuilder | ShiftedEndpoint:
+        if isinstance(other, EndpointBuilder):
+            return DistanceBuilder(self, other)
+        length, minus = _signed(other)
+        return ShiftedEndpoint(self, length, not minus)
+
+    def __add__(self, other: DurationLike) -> ShiftedEndpoint:
+        if isinstance(other, EndpointBuilder):
             raise QueryError(
-                f"a distance is from one endpoint to another, not from {other!r} to {self!r}"
+                f"two endpoints have a difference, and no sum: write {self!r} - {other!r}"
             )
-        return DistanceBuilder(self, other)
+        return ShiftedEndpoint(self, *_signed(other))
+
+    __radd__ = __add__
 
     def _compared(self, sign: str, other: object) -> PatternBuilder:
+        if isinstance(other, ShiftedEndpoint):
+            return (self - other.endpoint)._compared(sign, other.length, other.minus)
         if not isinstance(other, EndpointBuilder):
             raise QueryError(
                 f"{self!r} can be compared with an endpoint of another symbol, not with {other!r}"
             )
         relations = relations_where(self.which, sign, other.which)
         return PatternBuilder((Pair(self.symbol, other.symbol, relations),))
+
+    def __lt__(self, other: object) -> PatternBuilder:
+        return self._compared("<", other)
+
+    def __le__(self, other: object) -> PatternBuilder:
+        return self._compared("<=", other)
+
+    def __gt__(self, other: object) -> PatternBuilder:
+        return self._compared(">", other)
+
+    def __ge__(self, other: object) -> PatternBuilder:
+        return self._compared(">=", other)
+
+    def __eq__(self, other: object) -> PatternBuilder:  # type: ignore[override]
+        return self._compared("=", other)
+
+    def __ne__(self, other: object) -> PatternBuilder:  # type: ignore[override]
+        return self._compared("!=", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class ShiftedEndpoint:
+    """``a.te + "10 s"``: comparing it with an endpoint of another symbol makes a constraint.
+
+    >>> from piestream.language.symbols import define
+    >>> a, b = define("a", "x > 1"), define("b", "y > 1")
+    >>> b.ts - "3 s" > a.te
+    b.ts - a.te > 3 s
+    """
+
+    __slots__ = ("endpoint", "length", "minus")
+
+    def __init__(self, endpoint: EndpointBuilder, length: Duration, minus: bool) -> None:
+        self.endpoint, self.length, self.minus = endpoint, length, minus
+
+    def __repr__(self) -> str:
+        return f"{self.endpoint!r} {'-' if self.minus else '+'} {self.length}"
+
+    def _compared(self, sign: str, other: object) -> PatternBuilder:
+        if not isinstance(other, EndpointBuilder):
+            raise QueryError(
+                f"{self!r} can be compared with an endpoint of another symbol, not with {other!r}"
+            )
+        return (self.endpoint - other)._compared(sign, self.length, not self.minus)
 
     def __lt__(self, other: object) -> PatternBuilder:
         return self._compared("<", other)
@@ -103,8 +164,12 @@ class DistanceBuilder:
     def __repr__(self) -> str:
         return f"{self.end!r} - {self.since!r}"
 
-    def _compared(self, sign: str, length: object) -> PatternBuilder:
-        bound, minus = _signed(length)
+    def _bounded(self, sign: str, length: object) -> PatternBuilder:
+        return self._compared(sign, *_signed(length))
+
+    def _compared(self, sign: str, bound: Duration, minus: bool) -> PatternBuilder:
+        if sign == "!=":
+            raise QueryError(f"a distance is not compared by !=: {self!r} takes <, <=, ==, >= or >")
         end, since = self.end, self.since
         distances = distances_of(
             (end.symbol.name, end.which),
@@ -116,19 +181,22 @@ class DistanceBuilder:
         return PatternBuilder((Pair(end.symbol, since.symbol, ANY, distances),))
 
     def __lt__(self, length: DurationLike) -> PatternBuilder:
-        return self._compared("<", length)
+        return self._bounded("<", length)
 
     def __le__(self, length: DurationLike) -> PatternBuilder:
-        return self._compared("<=", length)
+        return self._bounded("<=", length)
 
     def __gt__(self, length: DurationLike) -> PatternBuilder:
-        return self._compared(">", length)
+        return self._bounded(">", length)
 
     def __ge__(self, length: DurationLike) -> PatternBuilder:
-        return self._compared(">=", length)
+        return self._bounded(">=", length)
 
     def __eq__(self, length: object) -> PatternBuilder:  # type: ignore[override]
-        return self._compared("=", length)
+        return self._bounded("=", length)
+
+    def __ne__(self, length: object) -> PatternBuilder:  # type: ignore[override]
+        return self._bounded("!=", length)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -140,7 +208,7 @@ class DistanceBuilder:
         >>> (b.ts - a.te).between("5 s", "10 s")
         b.ts - a.te BETWEEN 5 s AND 10 s
         """
-        (low,), (high,) = self._compared(">=", least).pairs, self._compared("<=", most).pairs
+        (low,), (high,) = self._bounded(">=", least).pairs, self._bounded("<=", most).pairs
         return PatternBuilder((replace(low, distances=low.distances + high.distances),))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from math import prod
 
 from piestream.language.absences import Absence
-from piestream.language.draft import AbsenceSpec, StreamDraft
+from piestream.language.draft import AbsenceSpec
 from piestream.language.lateness import why_unbounded
 from piestream.language.parts import Constraint
 from piestream.language.validate_pattern import Pairs, clash_of
@@ -34,7 +34,6 @@ def validated_absences(validation: Validation) -> tuple[Absence, ...]:
                 "say what must be there, too: PATTERN a AND NOT (c after a AND …)",
             )
         return ()
-    _report_beside(validation)
     found: dict[str, Absence] = {}
     for spec in draft.absences:
         constraints = _constraints(validation, spec)
@@ -140,19 +139,6 @@ def _leaves_too_many(
             f"relate {symbol} to fewer symbols, or by relations that are one range, as intersects or before",
         )
     return choices > _MOST_CHOICES
-
-
-def _reads_archives(stream: StreamDraft) -> bool:
-    """Whether a stream has its past in an archive, or is a query that reads one."""
-    return stream.archive or (stream.query is not None and stream.query.reads_archives)
-
-
-def _report_beside(validation: Validation) -> None:
-    """Report what a NOT cannot be combined with yet."""
-    draft, place = validation.draft, validation.draft.absences[0].span
-    if len(draft.streams) > 1 and any(_reads_archives(stream) for stream in draft.streams):
-        message = "NOT (…) cannot be combined yet with archives among several streams"
-        validation.report(place, message, "write a query over the archive alone")
 
 
 def report_needless(

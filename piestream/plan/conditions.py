@@ -117,7 +117,7 @@ def match_condition(
     errors = Errors()
     lengths = errors.attempt(lengths_in_ticks, query, ("where",), where.lengths, time)
     values = MatchValues(outputs, lengths or dict.fromkeys((text for text, _ in where.lengths), 0))
-    expression = errors.attempt(where.predicate.to_polars, values.schema(time))
+    expression = errors.attempt(where.predicate.to_polars, values.schema(time), values.tick(time))
     errors.raise_all()
     assert expression is not None
     keys = tuple(_join_keys(where, {output.name: output for output in outputs}))

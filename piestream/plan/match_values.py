@@ -11,10 +11,10 @@ import polars as pl
 
 from piestream.expressions.backends.polars import value_expression
 from piestream.expressions.durations import Duration
-from piestream.expressions.types import TickLength
+from piestream.expressions.types import Tick, TickLength
 from piestream.language.model import Query
 from piestream.language.parts import Calculated, Where
-from piestream.plan.columns import Errors, TimeColumn
+from piestream.plan.columns import Errors, TimeColumn, tick_of
 from piestream.plan.outputs import IntervalDuration, Output, ResultRows, of_type
 from piestream.plan.program import OutputWord
 
@@ -43,6 +43,14 @@ class MatchValues:
             output.name: length if _is_length(output) else output.dtype for output in self.outputs
         }
         return found | dict.fromkeys(self.lengths, length)
+
+    def tick(self, time: TimeColumn) -> Tick | None:
+        """What differences of times are counted in: the clock's ticks, or the finest of what is read."""
+        if time.nanoseconds_per_tick is not None:
+            return Tick(time.nanoseconds_per_tick, time.needs_units)
+        ticks = [tick_of(output.dtype) for output in self.outputs]
+        finest = min((tick for tick in ticks if tick is not None), default=None)
+        return None if finest is None else Tick(finest, needs_unit=True)
 
     def frame(self, found: ResultRows) -> pl.DataFrame:
         """The values that it reads, for these result rows."""
@@ -97,10 +105,14 @@ class CalculatedColumn(Output):
 
 def calculated_value(item: Calculated, values: MatchValues, time: TimeColumn) -> Output:
     """The output of a calculation."""
-    schema = values.schema(time)
-    typed = item.expression.typed(schema)
+    schema, tick = values.schema(time), values.tick(time)
+    typed = item.expression.typed(schema, tick)
     expression = value_expression(typed, schema)
     if typed.type.is_length:
+        if tick is not None and not time.needs_units:  # they are lengths of other times
+            finest = tick.nanoseconds
+            dtype = next(o.dtype for o in values.outputs if tick_of(o.dtype) == finest)
+            time = TimeColumn("", dtype, finest)
         return CalculatedColumn(item.alias, time.length_dtype, values, expression, time)
     known = {name: pl.Int64() if dtype is TickLength else dtype for name, dtype in schema.items()}
     empty = pl.DataFrame(schema={_ROW: pl.Int64(), **known})

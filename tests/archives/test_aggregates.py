@@ -197,6 +197,21 @@ def test_wrong_aggregates_are_explained(tmp_path: Path) -> None:
     assert lake.aggregate('MAX("name") AS top', "COUNT(*) AS n").rows() == [("a", 1)]
 
 
+def test_categories_are_in_the_order_of_their_column(tmp_path: Path) -> None:
+    levels = pl.Enum(["low", "middle", "high"])
+    rows = pl.DataFrame({"t": range(40), "level": ["high", "low", None, "middle"] * 10})
+    rows = rows.with_columns(
+        pl.col("level").cast(levels), text=pl.col("level").cast(pl.Categorical)
+    )
+    lake = ps.archive(tmp_path, time="t", page_rows=4)
+    lake.append(rows)
+    found = lake.aggregate("MIN(level)", "MAX(level)", "MAX(text)", between=(3, 30))
+    assert found.rows() == [("low", "high", "middle")]
+    assert found.schema["max_level"] == levels
+    split = lake.aggregate("MAX(level)", every=2, between=(2, 6))
+    assert split["max_level"].to_list() == ["middle", "high"]
+
+
 def test_a_span_of_the_calendar_and_a_file_that_is_gone_are_told(tmp_path: Path) -> None:
     lake = ps.archive(tmp_path / "lake", time="t")
     lake.append(pl.DataFrame({"t": range(9), "x": range(9)}))

@@ -143,7 +143,7 @@ def _drawn(seed: int, rng: Random) -> Scenario:
         starts = rng.sample(_FLAGS, len(drawn.definitions))
         return drawn.having(
             definitions=tuple(map(partial(_until, rng), drawn.definitions, starts)),
-            max_gap=None, ties="error", where=None,
+            max_gap=rng.choice([None, drawn.max_gap]), ties="error", where=None,
         )  # fmt: skip
     if rng.random() < 0.3:
         return drawn

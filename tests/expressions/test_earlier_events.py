@@ -85,6 +85,10 @@ def test_dates_and_timestamps_have_extremes_and_windows_with_units() -> None:
     days = [date(2026, 1, n) for n in (1, 2, 4, 9)]
     seen = [datetime(2026, 1, 1) + timedelta(hours=n) for n in (5, 2, 9, 7)]
     assert true_at("MAX(y) OVER 3 d = y", t=days, y=seen) == [days[0], days[2], days[3]]
+    assert true_at("MAX(y) OVER 3 d < TIMESTAMP '2026-01-01 06:00:00'", t=days, y=seen) == days[:2]
+    assert true_at("EXTRACT(HOUR FROM MIN(y) OVER 3 d) = 2", t=days, y=seen) == days[1:3]
+    with pytest.raises(ps.QueryError, match="cannot mix a timestamp and a whole number"):
+        true_at("MAX(y) OVER 3 d > 5", t=days, y=seen)
     with pytest.raises(ps.QueryError, match=r"OVER is 3 without a unit[\s\S]*AVG\(x\)[\s\S]*\^\^"):
         true_at("AVG(x) OVER 3 > 1", t=days, x=[1, 2, 3, 4])
 

@@ -103,6 +103,25 @@ def test_endpoints_compare_as_in_text(sign: str) -> None:
     assert pattern(built).within("90 s") == parse(text)
 
 
+def test_endpoints_and_lengths_are_compared_as_in_text() -> None:
+    for built, text in (
+        (S.ts <= A.te + "3 s", "s.ts <= a.te + 3 s"),
+        (S.ts - timedelta(seconds=3) > A.te, "s.ts - 3 s > a.te"),
+        ("3 s" + A.te == S.ts, "a.te + 3 s = s.ts"),
+        (S.ts + timedelta(seconds=-3) < A.ts, "s.ts - 3 s < a.ts"),
+    ):
+        defined = "a AS accel > 8 AT LEAST 5 s, s AS speed > 70 BETWEEN 4 s AND 30 s"
+        assert pattern(built).within("90 s") == parse(
+            f"FROM x DEFINE {defined} PATTERN {text} WITHIN 90 s"
+        )
+    with pytest.raises(QueryError, match="two endpoints have a difference, and no sum"):
+        A.ts + S.ts
+    with pytest.raises(QueryError, match="not compared by !="):
+        A.ts != S.ts + "3 s"  # noqa: B015
+    with pytest.raises(QueryError, match="not a duration: 'soon'"):
+        A.ts - "soon"
+
+
 def test_a_pair_may_be_turned_round_and_alternatives_must_be_of_one_pair() -> None:
     turned = pattern(A.meets(S) | S.during(A)).within("90 s")
     assert turned == pattern(A.relates(S, "meets", Relation.CONTAINS)).within("90 s")

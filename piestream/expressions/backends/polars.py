@@ -256,8 +256,8 @@ class _Writer:
                 return horizontal([self.clean(o) for o in operands])
             case Call():
                 return self._call(expression)
-            case Convert(operand, type):
-                return self._convert(operand, type)
+            case Convert(operand, type, tick):
+                return self._convert(operand, type) if tick is None else self._ticks(operand, tick)
             case _:
                 assert_never(expression)
 
@@ -369,6 +369,16 @@ class _Writer:
                 return value.cast(self.dtype(type), strict=False)
         raise AssertionError(f"no conversion from {operand.type} to {type}")
 
+    def _ticks(self, operand: Expression, tick: int) -> pl.Expr:
+        """A date or timestamp of any unit as a number of ticks of so many nanoseconds; NULL beyond 64 bits."""
+        value = self.clean(operand)
+        if tick % _MICROSECOND == 0:
+            return value.dt.timestamp("us") // (tick // _MICROSECOND)
+        whole = value.dt.timestamp("us").cast(pl.Int128) * _MICROSECOND
+        if operand.type.kind is Kind.DATETIME:
+            whole += value.dt.nanosecond().cast(pl.Int128) % _MICROSECOND
+        return whole.cast(pl.Int64, strict=False)
+
     def _call(self, call: Call) -> pl.Expr:
         # Every function of floats gives NaN or NULL for a NaN.
         operands = (self._with_nan(operand) for operand in call.operands)
@@ -376,6 +386,8 @@ class _Writer:
         whole = call.type.kind is Kind.INT
         return result.cast(self.dtype(call.type), strict=False) if whole else result
 
+
+_MICROSECOND = 1_000  # nanoseconds
 
 #: What is never a calculated NaN.
 _NAN_FREE = (Field, Const, Case, Coalesce, Extreme, Previous, Window)
