@@ -380,9 +380,7 @@ class _Reading:
         decoder = Decoder(self.decoded_pages, binding, part.verdicts, kept=self.columns)
         ranges = None if cells is None else cells[0]
         selection = Selection(decoder, ranges, reach, grows=reach.is_sought)
-        selection.most = costs.most_cost(
-            pages, selection.cost_of(selection.wanted(*cores)), grows=reach.is_sought
-        )
+        selection.most = costs.scan_cost(pages)
         if self._is_too_much(selection.wanted(*cores)):
             return None
         try:
