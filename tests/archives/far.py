@@ -52,9 +52,9 @@ class Drawn:
         )
 
 
-def _rows(rng: Random) -> pl.DataFrame:
+def _rows(rng: Random, most: int = 150) -> pl.DataFrame:
     """Rows of which some predicates hold for long, and others seldom; there are long silences."""
-    cars, n = rng.choice([1, 1, 2, 3]), rng.randint(20, 150)
+    cars, n = rng.choice([1, 1, 2, 3]), rng.randint(most // 7, most)
     lanes, change, rare = rng.choice([1, 2]), rng.choice([0.03, 0.1, 0.3]), rng.choice([0.03, 0.15])
     on, up = [rng.random() < 0.5] * 9, [rng.random() < 0.5] * 9
     ts, rows = 0, []
@@ -186,11 +186,11 @@ def _of_gaps(rng: Random) -> Drawn:
 
 def _of_brackets(rng: Random) -> Drawn:
     """A query in brackets of which one match decides about the next, beside the same archive or another."""
-    frames = {"s": _rows(rng)}
+    frames = {"s": _rows(rng, 300)}
     other = "s"
     if rng.random() < 0.6:
         other = "t"
-        frames["t"] = _rows(rng)
+        frames["t"] = _rows(rng, 300)
     keys = _keys(rng, frames)
     stream = f"s MATCH_RECOGNIZE ({_row_pattern(rng, keys)})" if rng.random() < 0.5 else ""
     if not stream:
@@ -217,15 +217,13 @@ def _of_brackets(rng: Random) -> Drawn:
                 f"{rng.choice(['', 'NO OVERLAP', 'COOLDOWN 9', 'LIMIT 3'])})"
             )
     negated = rng.random() < 0.1
-    pattern = (
-        f"a {rng.choice(['intersects', 'overlaps; before', 'precedes', 'during; contains'])} b"
-    )
+    pattern = f"a {rng.choice(['intersects', 'before', 'before; overlaps', 'precedes'])} b"
     if negated:
         pattern = "b AND NOT (a before b AND b.ts - a.te <= 9)"
     text = (
         f"FROM {stream} AS f WITH {other} ORDER BY ts {_by(keys)} "
-        f"DEFINE a AS f, b AS {other}.{rng.choice(['hit', 'bad', 'on', 'x > 7'])} "
-        f"PATTERN {pattern} {_end(rng)}"
+        f"DEFINE a AS f, b AS {other}.{rng.choice(['hit', 'bad', 'bad', 'hit AND on'])} "
+        f"PATTERN {pattern} {_end(rng).replace('WITHIN 4 ', 'WITHIN 25 ')}"
     )
     return Drawn("brackets", text, frames, keys)
 

@@ -13,7 +13,7 @@ from tests.archives.far import KINDS, check, drawn
 from tests.archives.streams import selecting
 
 #: How many seeds are tried of each kind; more by ``python -m tests.archives.far FIRST LAST``.
-_SEEDS = int(os.environ.get("PIESTREAM_ARCHIVE_LAWS", "20"))
+_SEEDS = int(os.environ.get("PIESTREAM_ARCHIVE_LAWS", "21"))
 
 
 @pytest.fixture(autouse=True)
