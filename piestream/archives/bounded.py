@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from piestream.archives import costs
-from piestream.archives.cores import Core, Flags, Spans
+from piestream.archives.cores import Core, Flags, Spans, touches
 from piestream.archives.pages import Pages, Words
 from piestream.archives.statistics import HIGHEST, LOWEST, has_exact_bounds
 from piestream.archives.verdicts import may_decide
@@ -49,7 +49,7 @@ def is_bounded(plan: ArchivePlan, cores: Sequence[Core]) -> bool:
         lasts = np.array([max(core.last, last_of[core]) for core in own], np.int64)
         for may, sure in deciding:
             since = latest_firsts(sure & is_own, times, starts)
-            more |= may & here & _touched(Spans.of(since, starts - 1), times)
+            more |= may & here & touches(Spans.of(since, starts - 1), *times)
         spans = Spans.of(starts, lasts)
         longer += [
             Core(cells, int(first), int(last), int(first))
@@ -157,11 +157,3 @@ def _next_lasts(sure: Flags, times: tuple[Words, Words], after: Words) -> Words:
     earliest = np.minimum.accumulate(lasts[order][::-1])[::-1]
     found = np.append(earliest, times[1].max())
     return np.asarray(found[np.searchsorted(firsts[order], after, "right")], np.int64)
-
-
-def _touched(spans: Spans, times: tuple[Words, Words]) -> Flags:
-    """The pages with times in common with some spans."""
-    following = np.searchsorted(spans.lasts, times[0])
-    found: Flags = following < len(spans.lasts)
-    found[found] = spans.firsts[following[found]] <= times[1][found]
-    return found

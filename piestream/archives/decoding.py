@@ -14,12 +14,13 @@ import numpy as np
 import polars as pl
 
 from piestream.archives.costs import GAP
-from piestream.archives.pages import Pages, Words, stretches
+from piestream.archives.decoded import DecodedPages
+from piestream.archives.pages import Words, stretches
 from piestream.archives.quiet import QuietPages, pages_of_symbols
 from piestream.archives.statistics import as_seen
 from piestream.archives.verdicts import Flags, Verdict
 from piestream.engine.projection import ATTRIBUTE, PREDICATE, Projection
-from piestream.expressions.columns import column_named, columns_named
+from piestream.expressions.columns import column_named
 from piestream.language.model import Query
 from piestream.language.parts import Aggregate, Value
 from piestream.plan.binding import Binding
@@ -41,13 +42,14 @@ class Decoder:
 
     def __init__(
         self,
-        pages: Pages,
+        decoded_pages: DecodedPages,
         binding: Binding,
         verdicts: Sequence[Verdict],
         *,
         kept: Sequence[str] = (),
     ) -> None:
-        self.pages = pages
+        self.decoded_pages = decoded_pages
+        self.pages = pages = decoded_pages.pages
         self.kept = kept
         self.binding = binding
         self.verdicts = verdicts  # of each distinct predicate
@@ -150,7 +152,7 @@ class Decoder:
                 self.decoded[part[0] : part[-1] + 1, needed] = True
                 names = [name for name, one in zip(self.columns, needed, strict=True) if one]
                 parts.append((part, names))
-        return list(map(self._with_all_columns, self.pages.read_parts(parts, GAP)))
+        return list(map(self._with_all_columns, self.decoded_pages.read_parts(parts)))
 
     def _parts(self, pages: Words) -> list[Words]:
         """A stretch, cut where other columns are read of several pages in a row."""
@@ -166,13 +168,16 @@ class Decoder:
 
     def _with_all_columns(self, frame: pl.DataFrame) -> pl.DataFrame:
         """With the columns that were not decoded, in which nothing is known."""
-        schema = self.pages.schema
-        missing = [
-            pl.lit(None, dtype=schema[name]).alias(name)
-            for name in self.columns
-            if name not in frame.columns
-        ]
-        return frame.with_columns(missing).select(columns_named(self.columns))
+        if frame.columns == self.columns:
+            return frame
+        schema, there = self.pages.schema, set(frame.columns)
+        return pl.DataFrame(
+            [
+                frame[name] if name in there
+                else pl.Series(name, [None], schema[name]).new_from_index(0, len(frame))
+                for name in self.columns
+            ]
+        )  # fmt: skip
 
     def _quiet_rows(self, pages: Words) -> pl.DataFrame:
         """The rows that stand for pages that are not decoded."""

@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 
 import numpy as np
 import polars as pl
 
 from piestream.archives import costs
-from piestream.archives.cores import Core, Flags, KeyRanges, later
+from piestream.archives.cores import Clock, Core, Flags, KeyRanges, Spans, later, touches
 from piestream.archives.decoding import SEEN, Decoder
 from piestream.archives.needs import Needs
 from piestream.archives.pages import Words
@@ -81,7 +82,11 @@ class _Stretches:
 class Selection:
     """What is read of an archive for some cores of one query."""
 
-    def __init__(self, decoder: Decoder, ranges: KeyRanges | None, reach: Reach) -> None:
+    def __init__(
+        self, decoder: Decoder, ranges: KeyRanges | None, reach: Reach, *, grows: bool = False
+    ) -> None:
+        """``grows``: only rows tell how much is read."""
+        self.grows = grows
         self.decoder = decoder
         self.pages = pages = decoder.pages
         self.keys = [KEY + name for name in decoder.binding.query.partition_by]
@@ -92,12 +97,13 @@ class Selection:
         self.firsts, self.lasts = found
         self.is_read = np.zeros(len(pages), np.bool_)
         self._rows: pl.DataFrame | None = None
-        #: So many pages are read to decide UNTIL, or to find rows behind cores, twice as many each time.
-        self._more_pages = 1
-        #: The most that reading may cost where how much is needed is seen as rows are read.
-        self.most = costs.scan_cost(pages)
-        #: The cost of rows that will be worked on once more.
-        self.in_vain = 0.0
+        #: So many pages are read to decide UNTIL, or to find rows behind cores, twice as many each time,
+        #: and so many to find rows before them, of which the latest page mostly has enough.
+        self._more_pages = self._more_before = 1
+        #: The most that all may cost: how much is needed is seen as rows are read.
+        self.most = inf
+        #: What has been spent besides: on rows that will be worked on once more, or on cores before these.
+        self.besides = 0.0
 
     @property
     def n_read(self) -> int:
@@ -110,22 +116,33 @@ class Selection:
 
     @property
     def cost(self) -> float:
-        """The cost of what has been read, and of rows that have been worked on in vain."""
-        return self.cost_of(self.is_read) + self.in_vain
+        """The cost of what has been read, and of what has been spent besides."""
+        return self.cost_of(self.is_read) + self.besides
+
+    def check_cost(self, wanted: Flags) -> None:
+        """TooFarError where to read some more pages would cost more than may be spent."""
+        if self.cost_of(wanted | self.is_read) + self.besides > self.most:
+            raise TooFarError
+        if self.grows and not self.decoder.decoded_pages.has_room(wanted):
+            raise TooFarError
 
     def wanted(self, *cores: Core) -> Flags:
         """Whether each page may have rows of some cores, or of the window before one."""
         found = np.zeros(len(self.pages), np.bool_)
-        by_cells: dict[tuple[int, int], list[Core]] = {}
-        for core in sorted(cores, key=lambda core: core.first):
-            by_cells.setdefault(core.cells, []).append(core)
-        for cells, own in by_cells.items():  # cores of the same cells lie apart
-            starts = np.array([core.start for core in own], np.int64)
-            ends = np.array([core.last for core in own], np.int64)
-            next_core = np.searchsorted(ends, self.firsts)
-            there = next_core < len(own)
-            there[there] = starts[next_core[there]] <= self.lasts[there]
-            found |= there if self.ranges is None else there & self.ranges.reach(cells)
+        if not cores:
+            return found
+        starts = np.array([core.start for core in cores], np.int64)
+        lasts = np.array([core.last for core in cores], np.int64)
+        near = touches(Spans.of(starts, lasts), self.firsts, self.lasts)
+        if self.ranges is None:
+            return near
+        bounds = np.unique(np.array([core.cells for core in cores], np.int64), axis=0)
+        group = np.searchsorted(bounds[:, 0], np.array([core.cells[0] for core in cores]))
+        own, pages = self.ranges.pairs(bounds, near)
+        clock = Clock.of(np.concatenate((starts, lasts, self.firsts[near], self.lasts[near])))
+        spans = Spans.of(clock.word(group, starts), clock.word(group, lasts))
+        first, last = (clock.word(own, times[pages]) for times in (self.firsts, self.lasts))
+        found[pages[touches(spans, first, last)]] = True
         return found
 
     def read(self, cores: Sequence[Core]) -> pl.DataFrame:
@@ -268,7 +285,8 @@ class Selection:
     def _with_needs(self, cores: Sequence[Core]) -> tuple[_Stretches, Words | None]:
         """The stretches of some cores, read with all that they need, and the order of rows."""
         self._add(self.wanted(*cores))
-        self._more_pages = 1
+        self._more_pages = self._more_before = 1
+        is_first = True
         while True:
             order, partitions, times = self._ordered()
             found = self._stretches(cores, order, partitions, times)
@@ -277,10 +295,10 @@ class Selection:
                 missing |= needs.missing_pages(pages & ~self.is_read)
             if not missing.any():
                 return found, order
-            if self.reach.is_sought:  # else a row or two are missing, which are on the latest page
-                self._more_pages *= 2
-                if self.cost_of(self.is_read | missing) + self.in_vain > self.most:
-                    raise TooFarError
+            self.besides += costs.AGAIN * len(self.rows)
+            self._more_pages *= 2
+            self._more_before *= 1 if is_first else 2
+            is_first = False
             self._add(missing)
 
     def _chosen(self, places: Words, order: Words | None) -> pl.DataFrame:
@@ -300,6 +318,7 @@ class Selection:
         pages = np.flatnonzero(wanted & ~self.is_read)
         if self._rows is not None and not len(pages):
             return
+        self.check_cost(wanted)
         self.is_read[pages] = True
         frame, counts = self.decoder.read(pages)
         frame = frame.with_columns(places_of(pages, counts))
@@ -433,7 +452,7 @@ class Selection:
             starts=starts[chosen],
             bounds=bounds[chosen],
             other_keys={name: keys.gather(chosen) for name, keys in others.items()},
-            n_pages=self._more_pages,
+            n_pages=self._more_pages if self.reach.counted else self._more_before,
         )
         leads = np.where(is_needed, leads, firsts)
         needs = [(own, np.ones(len(self.pages), np.bool_))]

@@ -17,12 +17,13 @@ import numpy as np
 import polars as pl
 
 from piestream.adapters.inputs import Inputs, bound_inputs
-from piestream.adapters.read_columns import lazily_read
+from piestream.adapters.read_columns import columns_to_read, lazily_read
 from piestream.archives import costs
 from piestream.archives.archive import Archive
 from piestream.archives.bounded import latest_firsts
 from piestream.archives.closer import Rows, of_pages, rows_of_rarest
-from piestream.archives.cores import NULL_CELL, Core, Flags, KeyRanges, Spans, later
+from piestream.archives.cores import NULL_CELL, Core, Flags, KeyRanges, Spans, later, touches
+from piestream.archives.decoded import DecodedPages
 from piestream.archives.decoding import Decoder
 from piestream.archives.durable import damage_told, missing_files_told
 from piestream.archives.pages import Pages, Words
@@ -50,6 +51,7 @@ from piestream.compiled.constants import INT64_MAX
 from piestream.language.model import Query
 from piestream.language.options import RunOptions
 from piestream.plan.binding import query_ticks
+from piestream.plan.columns import is_moment
 
 __all__ = ["rows_around_matches", "rows_of_inputs"]
 
@@ -83,12 +85,30 @@ def _rows_of(
     """What was given, with rows of the generations that the archives show."""
     refuse_row_order(inputs.query, {key: rows.pages for key, rows in archives.items()})
     found = dict(given)
-    found |= _selected(inputs, found, archives, options)
-    for key in archives:
+    kept = {key: _nothing_decoded(inputs, key, one) for key, one in archives.items()}
+    found |= _selected(inputs, found, kept, options)
+    for key, one in archives.items():
         if isinstance(found[key], Archive):
-            with damage_told(found[key].files, is_own=found[key].time is not None):
-                found[key] = lazily_read(inputs.readers[key], found[key].scan()).collect()
+            with damage_told(one.files, is_own=one.time is not None):
+                found[key] = _all_rows(inputs, key, one, kept[key])
     return found
+
+
+def _nothing_decoded(inputs: Inputs, key: str, archive: Archive) -> DecodedPages:
+    """What will have been decoded of the columns of an archive that a query reads."""
+    schema = archive.pages.schema
+    read = columns_to_read(
+        inputs.readers[key], schema.names(), lambda name: is_moment(schema[name])
+    )
+    return DecodedPages(archive.pages, read)
+
+
+def _all_rows(inputs: Inputs, key: str, archive: Archive, kept: DecodedPages) -> pl.DataFrame:
+    """All rows of an archive, with the columns that a query reads."""
+    if not kept.values:
+        return lazily_read(inputs.readers[key], archive.scan()).collect()
+    every = np.arange(len(kept.pages)), kept.columns
+    return pl.concat(kept.read_parts([every], is_last=True))
 
 
 def rows_around_matches(
@@ -98,16 +118,22 @@ def rows_around_matches(
 
     Of an archive that has more pages to read than those of the ``most`` rows all are taken to be needed.
     """
-    archives = {key: rows for key, rows in given.items() if isinstance(rows, Archive)}
-    return _selected(Inputs(query), given, archives, options, most)
+    inputs = Inputs(query)
+    kept = {
+        key: _nothing_decoded(inputs, key, rows)
+        for key, rows in given.items()
+        if isinstance(rows, Archive)
+    }
+    return _selected(inputs, given, kept, options, most)
 
 
 def _selected(
-    inputs: Inputs, given: Mapping[str, Any], archives: Mapping[str, Archive], options: RunOptions,
-    most: int = costs.MOST_TOGETHER,
+    inputs: Inputs, given: Mapping[str, Any], kept: Mapping[str, DecodedPages],
+    options: RunOptions, most: int = costs.MOST_TOGETHER,
 ) -> dict[str, pl.DataFrame]:  # fmt: skip
     """The rows of the archives of which not all are needed."""
     query = inputs.query
+    archives = {key: given[key] for key in kept}
     if not archives or not is_local(query, options):
         return {}
     try:
@@ -121,13 +147,15 @@ def _selected(
         return {}  # the fault is reported where all rows are bound
     if not any(part.needed for part in parts):
         return {}
-    allowed = _allowed(parts, window, max(window, absent), _waits(query))
+    allowed = _allowed(parts, kept, window, max(window, absent), _waits(query))
     all_of = {part.key for part in parts if part.is_whole or not allowed.is_known_of(part)}
     by_key: dict[str, list[Part]] = {}
     for part in parts:
         if part.key not in all_of:
             by_key.setdefault(part.key, []).append(part)
-    found = {key: _Reading(own, allowed, most, options).rows() for key, own in by_key.items()}
+    found = {
+        key: _Reading(own, kept[key], allowed, most, options).rows() for key, own in by_key.items()
+    }
     return {key: rows for key, rows in found.items() if rows is not None}
 
 
@@ -160,7 +188,7 @@ class _Allowed:
                 near = own.firsts <= spans.lasts.max()
                 if one.memory is not None:
                     before = Spans.of(later(spans.firsts, -back), spans.lasts)
-                    near = _touches(before, own.firsts, own.lasts)
+                    near = touches(before, own.firsts, own.lasts)
                 spans = Spans.of(
                     np.concatenate((spans.firsts, own.firsts[near])),
                     np.concatenate((spans.lasts, own.lasts[near])),
@@ -186,7 +214,9 @@ class _Allowed:
         return of_pages(ranges, len(pages)), found
 
 
-def _allowed(parts: Sequence[Part], window: int, back: int, waits: bool) -> _Allowed:
+def _allowed(
+    parts: Sequence[Part], kept: Mapping[str, DecodedPages], window: int, back: int, waits: bool
+) -> _Allowed:
     """The times at which a match can be reported."""
     found = _reports(parts, window)
     part, rarest = min(
@@ -202,7 +232,9 @@ def _allowed(parts: Sequence[Part], window: int, back: int, waits: bool) -> _All
             known[inner] = _reports(own, inner.window).bridged(inner.memory or 0)
     allowed = _Allowed(found, back, waits and len(found.firsts) > 0, known)
     number = next((n for n, one in enumerate(part.verdicts) if one.can_start is rarest), None)
-    return allowed if number is None else _closer(part, number, allowed, window, parts)
+    if number is None:
+        return allowed
+    return _closer(part, kept[part.key], number, allowed, window, parts)
 
 
 def _reports(parts: Sequence[Part], window: int) -> Spans:
@@ -212,33 +244,26 @@ def _reports(parts: Sequence[Part], window: int) -> Spans:
 
 
 def _closer(
-    part: Part, number: int, allowed: _Allowed, window: int, parts: Sequence[Part]
-) -> _Allowed:
+    part: Part, kept: DecodedPages, number: int, allowed: _Allowed, window: int,
+    parts: Sequence[Part],
+) -> _Allowed:  # fmt: skip
     """Where the rows at which a predicate holds allow a report, if it does not cost much to look."""
     pages, verdict = part.archive.pages, part.verdicts[number]
     is_of_other_keys = bool(part.binding.query.partition_by) and part.key_column is None
     if part.ends is not None or is_of_other_keys or pages.n_rows < costs.LEAST_ROWS:
         return allowed
-    chosen = verdict.can_hold & _touches(allowed.spans, part.times[0], later(part.times[1], window))
+    chosen = verdict.can_hold & touches(allowed.spans, part.times[0], later(part.times[1], window))
     n_rows = sum(one.archive.pages.n_rows for one in parts)
     if verdict.always_holds[chosen].all() or (
-        costs.read_cost(pages, chosen, row=1) > LOOKED_AT * n_rows
+        costs.read_cost(pages, chosen, row=1) > LOOKED_AT * n_rows - costs.plan_cost(pages)
     ):
         return allowed
-    rows = rows_of_rarest(pages, part.binding, number, chosen, -(-window // part.ticks))
+    rows = rows_of_rarest(kept, part.binding, number, chosen, -(-window // part.ticks))
     if rows is None:
         return allowed
     firsts, lasts = rows.firsts * part.ticks, later(rows.lasts * part.ticks, window)
     spans = Spans.of(firsts, lasts) if len(firsts) else Spans(firsts, lasts)
     return replace(allowed, spans=allowed.spans.within(spans), rare=rows, of_groups=(firsts, lasts))
-
-
-def _touches(spans: Spans, firsts: Words, lasts: Words) -> Flags:
-    """Which of some spans of time have instants in common with others, which lie apart."""
-    following = np.searchsorted(spans.lasts, firsts)
-    found: Flags = following < len(spans.lasts)
-    found[found] = spans.firsts[following[found]] <= lasts[found]
-    return found
 
 
 def _schema(inputs: Inputs, key: str, rows: Any) -> pl.Schema:
@@ -253,8 +278,10 @@ class _Reading:
     """What is read of one archive for the streams that read it."""
 
     def __init__(
-        self, parts: Sequence[Part], allowed: _Allowed, most: int, options: RunOptions
-    ) -> None:
+        self, parts: Sequence[Part], decoded_pages: DecodedPages, allowed: _Allowed, most: int,
+        options: RunOptions,
+    ) -> None:  # fmt: skip
+        self.decoded_pages = decoded_pages
         self.parts = parts
         self.pages = parts[0].archive.pages
         self.allowed = allowed
@@ -298,7 +325,7 @@ class _Reading:
             if not len(own.firsts):
                 continue
             before = Spans.of(later(own.firsts, -back), own.lasts)
-            touched = _touches(before, part.times[0], lasts)
+            touched = touches(before, part.times[0], lasts)
             wanted |= (
                 touched if cell is None or cells is None else touched & cells[0].reach((cell, cell))
             )
@@ -309,7 +336,7 @@ class _Reading:
     def _rows_of(self, pages: Words) -> pl.DataFrame:
         """All rows of some pages, with their places."""
         nothing = pl.DataFrame(schema={name: self.pages.schema[name] for name in self.columns})
-        rows = pl.concat([nothing, *self.pages.read(pages, self.columns)])
+        rows = pl.concat([nothing, *self.decoded_pages.read(pages, self.columns)])
         return rows.with_columns(places_of(pages, self.pages.rows[pages]))
 
     def _events(self, part: Part) -> pl.DataFrame | None:
@@ -350,8 +377,10 @@ class _Reading:
                 Core(both, int(start), int(last), int(start))
                 for start, last in zip(starts, lasts, strict=True)
             ]
-        decoder = Decoder(pages, binding, part.verdicts, kept=self.columns)
-        selection = Selection(decoder, None if cells is None else cells[0], reach)
+        decoder = Decoder(self.decoded_pages, binding, part.verdicts, kept=self.columns)
+        ranges = None if cells is None else cells[0]
+        selection = Selection(decoder, ranges, reach, grows=reach.is_sought)
+        selection.most = costs.scan_cost(pages)
         if self._is_too_much(selection.wanted(*cores)):
             return None
         try:

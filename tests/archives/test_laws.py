@@ -46,6 +46,8 @@ def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "_LEAST_SHARE", 1)
     monkeypatch.setattr(costs, "_RUN", 0)
     monkeypatch.setattr(costs, "_RUN_BY_KEY", 0)
+    monkeypatch.setattr(costs, "_PLAN", 0)
+    monkeypatch.setattr(costs, "_PLAN_OF_PAGE", 0)
     monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing crashes here
 
 
@@ -73,7 +75,7 @@ class Trials:
             except TooFarError:
                 self.outcomes["too far"] += 1
                 raise
-            self.outcomes["a part" if found is None else "all"] += 1
+            self.outcomes["all" if isinstance(found, tuple) else "a part"] += 1
             return found
 
         monkeypatch.setattr(trials, "_tried", tried)

@@ -21,6 +21,8 @@ def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "LEAST_ROWS", 0)
     monkeypatch.setattr(costs, "_READ", 0)
     monkeypatch.setattr(costs, "_PAGE", 0)
+    monkeypatch.setattr(costs, "_PLAN", 0)
+    monkeypatch.setattr(costs, "_PLAN_OF_PAGE", 0)
 
 
 _SEVERAL = """
