@@ -23,7 +23,7 @@ from tests.stream_oracle import TooManyMatchesError
 from tests.stream_scenario import CombinedScenario, StreamSpec
 from tests.truth import column
 
-__all__ = ["bridged_absences", "main"]
+__all__ = ["bridged_absences", "drawn_group", "main", "passing", "with_rows"]
 
 _NAMES = [*ALL_NAMES]
 _KINDS = ("events", "events", "events", "known", "identified", "rows")
@@ -39,10 +39,10 @@ def bridged_absences(seed: int, cases: int = 60, at_end: str = "open") -> ManyCa
         _ = query.query
     except (QueryError, SchemaError):
         return None
-    drawn = [query.having(streams=tuple(_with_rows(query, n, rng))) for n in range(cases)]
+    drawn = [query.having(streams=tuple(with_rows(query, n, rng))) for n in range(cases)]
     specs = [stream for one in drawn for stream in one.streams]
     until = max(spec.last_instant(row) for spec in specs for row in spec.rows) + rng.choice((0, 3))
-    drawn.append(query.having(streams=tuple(_passing(query, until))))
+    drawn.append(query.having(streams=tuple(passing(query, until))))
     expected = {}
     for number, one in enumerate(drawn):
         try:
@@ -97,7 +97,7 @@ def _query(rng: Random) -> CombinedScenario:
         within=rng.choice((4, 8, 30, 30)),
         emit=rng.choice((Emit.TRIGGER, Emit.TRIGGER, Emit.COMPLETION, Emit.BOTH)),
         keys=("k",),
-        absences=tuple((name, tuple(_group(rng, name, present))) for name in absent),
+        absences=tuple((name, tuple(drawn_group(rng, name, present, _NAMES))) for name in absent),
         name="bridged absences",
     )
     if any(d.bridging for _, d in definitions):
@@ -105,12 +105,12 @@ def _query(rng: Random) -> CombinedScenario:
     return _query(rng)
 
 
-def _group(rng: Random, name: str, present: list[str]) -> Iterator[Clause]:
+def drawn_group(rng: Random, name: str, present: list[str], names: list[str]) -> Iterator[Clause]:
     """What a NOT says."""
     for other in rng.sample(present, rng.randint(1, len(present))):
         x, y = rng.choice(((name, other), (other, name)))
         if rng.random() < 0.8:
-            yield Clause(x, y, tuple(rng.sample(_NAMES, rng.choice((1, 2, 3, 5)))))
+            yield Clause(x, y, tuple(rng.sample(names, rng.choice((1, 2, 3, 5)))))
         for _ in range(rng.choice((0, 1, 1, 2))):
             sign = rng.choice(("<", "<=", "<=", ">", ">="))
             ends = rng.choice(("ts", "te")), rng.choice(("ts", "te"))
@@ -120,7 +120,7 @@ def _group(rng: Random, name: str, present: list[str]) -> Iterator[Clause]:
         yield Clause(rng.choice(present), name, distance=distance)
 
 
-def _with_rows(query: CombinedScenario, case: int, rng: Random) -> Iterator[StreamSpec]:
+def with_rows(query: CombinedScenario, case: int, rng: Random) -> Iterator[StreamSpec]:
     """The streams with the rows of a case."""
     key = f"{case}:x"
     steps = rng.choice(((1,), (1, 1, 2), (1, 2, 3), (1, 1, 1, 6)))
@@ -167,7 +167,7 @@ def _with_intervals(spec: StreamSpec, key: str, times: list[int], rng: Random) -
     return StreamSpec(spec.name, spec.kind, tuple(rows))
 
 
-def _passing(query: CombinedScenario, until: int) -> Iterator[StreamSpec]:
+def passing(query: CombinedScenario, until: int) -> Iterator[StreamSpec]:
     """The streams with a row of which nothing holds, by which time passes."""
     for spec in query.streams:
         rows = []

@@ -436,6 +436,9 @@ class _Partition:
         """
         ends: set[Time] = set()
         behind = _LAST if self.is_sequenced else Fraction(1, 2)
+        if any(self._possible_silences(last)):  # of which it is known then that they are none
+            ends.add(math.floor(passed) + behind)
+            self.shown[math.floor(passed) + behind] = math.floor(last)
         for name, intervals in self.all.items():
             for at, known in enumerate(intervals):
                 if known.end is None:
@@ -655,8 +658,8 @@ class _Partition:
     def _possible_until(self, group: Group, bound: Mapping[str, Known], now: Time) -> Time | None:
         """Until when, as far as is known at an instant, a NOT could be satisfied; None: it cannot."""
         found: Time | None = None
-        for spans in self._may_be_absent(group, bound, now):
-            until = self._last_instant(group, bound, spans, now)
+        for spans, is_known in self._may_be_absent(group, bound, now):
+            until = self._last_instant(group, bound, spans, now, is_known)
             if until == absent.CERTAIN:
                 return until
             if until is not None and (found is None or until > found):
@@ -665,22 +668,22 @@ class _Partition:
 
     def _may_be_absent(
         self, group: Group, bound: Mapping[str, Known], now: Time
-    ) -> Iterator[list[absent.Span | None]]:
+    ) -> Iterator[tuple[list[absent.Span | None], bool]]:
         """What each interval of an absent symbol may be, so far as is known; None: one is none of it.
 
-        Then that of one to come.
+        Then that of one to come. And whether it is known to be one: of a silence, that it is long enough.
         """
         for one in self.all[group.name]:
             its_own = any(self._same(group.name, one, name, bound[name]) for name in bound)
             if one.since <= now and not its_own:
                 spans = self._spans(group.name, one, now)
-                yield [s if self._may_count(group, one, s, now) else None for s in spans]
+                yield [s if self._may_count(group, one, s, now) else None for s in spans], True
         silence = self.query.streams[self.query.symbol(group.name).stream].silence
         if silence is not None:
             longest = self.clock.ticks(silence.longer_than)
             for span in self._may_become_silent(silence.of, longest, now):
-                yield [span]
-        yield []
+                yield [span], False
+        yield [], False
 
     def _last_instant(
         self,
@@ -688,6 +691,7 @@ class _Partition:
         bound: Mapping[str, Known],
         spans: Sequence[absent.Span | None],
         now: Time,
+        is_known: bool,
     ) -> Time | None:
         """The same for one interval of an absent symbol, or (if it may be nothing) for one to come.
 
@@ -723,7 +727,7 @@ class _Partition:
                     self._not_before(group.name, now),
                     known_by="te" if by_end and not source.known_at_start else "ts",
                     longer_than=None
-                    if source.silence is None
+                    if source.silence is None or is_known
                     else self.clock.ticks(source.silence.longer_than),
                     closes=now in self.shown,
                     sequenced=sequenced,
@@ -816,6 +820,14 @@ class _Partition:
         deadline = math.floor(last) + longest
         if now < deadline + _OVER * self.is_sequenced or self.inputs.until <= deadline:
             yield absent.Span(math.floor(last), None, places=(last, None))
+
+    def _possible_silences(self, now: Time) -> Iterator[absent.Span]:
+        """What may be a silence of a symbol that is absent, of which nothing is known yet."""
+        for absence in self.query.absences:
+            silence = self.query.streams[self.query.symbol(absence.symbol).stream].silence
+            if silence is not None:
+                longest = self.clock.ticks(silence.longer_than)
+                yield from self._may_become_silent(silence.of, longest, now)
 
     def _are_runs_of_one(self, x: str, y: str) -> bool:
         """Whether two symbols have runs of one predicate, of which no two touch."""

@@ -45,6 +45,7 @@ __all__ = [
     "closing_scenario",
     "combined_scenario",
     "counting_scenario",
+    "has_absent_silence",
     "silence_scenario",
     "sorted_rows",
     "told_as_time_passes",
@@ -789,7 +790,7 @@ def silence_in_sequence(
             drawn = _with_silences(rng, base, kinds, is_absent)
             if drawn is None:
                 continue
-            if is_absent and not _has_absent_silence(drawn):
+            if is_absent and not has_absent_silence(drawn):
                 continue
             drawn = in_sequence(drawn, rng, rng.choice(((1, 1, 2), (1, 1, 1, 3, 5), (1, 2, 3, 4))))
             found = len(drawn.expected())
@@ -799,7 +800,7 @@ def silence_in_sequence(
             return drawn.having(name=f"silence_in_sequence({seed}, {kinds}, {is_absent})")
 
 
-def _has_absent_silence(drawn: CombinedScenario) -> bool:
+def has_absent_silence(drawn: CombinedScenario) -> bool:
     """Whether a symbol that may not be there is a silence."""
     absent = {name for name, _ in drawn.absences}
     return any(d.name in absent and d.silence is not None for _, d in drawn.definitions)

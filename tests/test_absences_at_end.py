@@ -14,8 +14,10 @@ from piestream.expressions.durations import Duration
 from piestream.language.emission import NO_LIMITS
 from piestream.language.model import Query
 from piestream.language.parts import Emit
+from tests.closed_silences import closed_silences
 from tests.engines import difference
 from tests.many_absences import WAYS, Case, ManyAbsences, disagreements, many_absences
+from tests.many_cases import disagreements as many_disagreements
 
 Rows = list[dict[str, Any]]
 
@@ -230,6 +232,78 @@ def test_the_rules_see_a_deadline_that_time_alone_has_passed() -> None:
     assert ManyAbsences(query, (case,), 6, "close").expected() == {0: []}
     assert ManyAbsences(query, (case,), 7, "close").expected() == {0: [(4, 1, 4)]}
     assert disagreements(ManyAbsences(query, (case,), 7, "close"), "frame", 0) == []
+
+
+# -- silences that may not be there ----------------------------------------------------------------
+
+_QUIET = (
+    "FROM s PARTITION BY k ORDER BY t{} DEFINE a AS a, quiet AS SILENCE LONGER THAN 5{} "
+    "PATTERN a AND NOT ({}) WITHIN 99 RETURN a.ts, a.te"
+)
+
+
+@pytest.mark.parametrize("order", ["", ", q"])
+@pytest.mark.parametrize(
+    ("absent", "is_open", "wanted"),
+    [
+        # by the last event of another partition: none, at the deadline, and behind it
+        ("quiet finishes a", True, {7: (7, 1, 7), 12: (7, 1, 7), 13: None}),
+        ("quiet during a", True, {7: (7, 1, 7), 12: (7, 1, 7), 13: (12, 1, 12)}),
+        ("quiet met-by a", False, {7: (7, 1, 7), 12: (7, 1, 7), 13: None}),
+        ("quiet met-by a AND quiet.te - a.te > 5", False, {7: (7, 1, 7), 13: (12, 1, 7)}),
+        # of what begins later nothing is known
+        ("quiet after a AND quiet.ts - a.te <= 9", False, {7: None, 13: None, 17: (16, 1, 7)}),
+    ],
+)
+def test_a_silence_that_may_not_be_there_ends_as_one_that_is(
+    order: str, absent: str, is_open: bool, wanted: dict[int, Any]
+) -> None:
+    query = ps.query(_QUIET.format(order, "", absent))
+    for other, row in wanted.items():
+        came = [("x", 1, True), ("x", 3, True), ("x", 7, is_open), ("y", other, False)]
+        events = pl.DataFrame(came, schema=["k", "t", "a"], orient="row").with_columns(q=1)
+        expected = [] if row is None else [("x", *row)]
+        assert query.run(events, at_end="close").rows() == expected, other
+        session, found = query.open(), []
+        for event in events.iter_slices(1):
+            found += session.push(event).rows()
+            session = query.open(state=session.snapshot())
+        assert found + session.close(at_end="close").rows() == expected, other
+        single, told = query.open(), []
+        for event in events.iter_rows(named=True):
+            told += single.push(event)
+        told += single.close(at_end="close")
+        assert [tuple(one.values()) for one in told] == expected, other
+
+
+@pytest.mark.parametrize(
+    ("least", "wanted"), [("AT LEAST 5", []), ("AT LEAST 6", [("x", 12, 1, 12)])]
+)
+def test_a_silence_that_is_known_lasts_as_long_as_it_is_shown(least: str, wanted: Any) -> None:
+    query = ps.query(_QUIET.format("", f" {least}", "quiet finishes a"))
+    events = pl.DataFrame({"k": ["x", "x", "y"], "t": [1, 7, 20], "a": [True, True, False]})
+    assert query.run(events, at_end="close").rows() == wanted
+    present = str(query).replace("AND NOT (quiet finishes a)", "finished-by quiet")
+    assert len(ps.query(present).run(events, at_end="close")) == 1 - len(wanted)
+
+
+def test_whether_it_has_begun_is_known_with_the_last_event() -> None:
+    query = ps.query(_QUIET.format("", "", "quiet equals; starts; started-by a"))
+    events = pl.DataFrame({"k": "x", "t": [1, 7], "a": [False, True]})
+    assert query.run(events, at_end="close").rows() == [("x", 7, 7, None)]
+    completed = replace(query, emit=Emit.COMPLETION)
+    assert completed.run(events, at_end="close").rows() == [("x", 8, 7, 8)]
+
+
+@pytest.mark.parametrize("way", ["frame", "restored", "event", "disordered restored"])
+def test_silences_that_may_not_be_there_end_as_the_oracle_says(way: str, few_seeds: range) -> None:
+    rows = 0
+    for seed in few_seeds[:16]:
+        many = closed_silences(seed, 4 if way == "event" else 10)
+        if many is not None:
+            assert not many_disagreements(many, way, seed), many.drawn.text()
+            rows += sum(map(len, many.expected.values()))
+    assert rows or few_seeds.start
 
 
 @pytest.mark.parametrize("bridging", ["", "BRIDGING 2"])

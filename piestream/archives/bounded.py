@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from piestream.archives import costs
-from piestream.archives.cores import Core, Flags, Spans
+from piestream.archives.cores import Core, Flags, Spans, touches
 from piestream.archives.pages import Pages, Words
 from piestream.archives.statistics import HIGHEST, LOWEST, has_exact_bounds
 from piestream.archives.verdicts import may_decide
@@ -26,7 +26,7 @@ from piestream.plan.past import PastColumn
 if TYPE_CHECKING:
     from piestream.archives.planning import ArchivePlan
 
-__all__ = ["is_bounded", "latest_ends"]
+__all__ = ["is_bounded", "latest_ends", "latest_firsts"]
 
 _IS_KNOWN = "__known__"
 
@@ -48,8 +48,8 @@ def is_bounded(plan: ArchivePlan, cores: Sequence[Core]) -> bool:
         starts = np.array([core.start for core in own], np.int64)
         lasts = np.array([max(core.last, last_of[core]) for core in own], np.int64)
         for may, sure in deciding:
-            since = _latest_firsts(sure & is_own, times, starts)
-            more |= may & here & _touched(Spans.of(since, starts - 1), times)
+            since = latest_firsts(sure & is_own, times, starts)
+            more |= may & here & touches(Spans.of(since, starts - 1), *times)
         spans = Spans.of(starts, lasts)
         longer += [
             Core(cells, int(first), int(last), int(first))
@@ -101,6 +101,8 @@ def _deciding(pages: Pages, latch: PastColumn) -> tuple[Flags, Flags]:
     """The pages that may have rows that decide an UNTIL, and those that have some."""
     assert isinstance(latch.node, Until)
     may = may_decide(latch.node, pages.table, pages.may_have)
+    if latch.gap is not None:  # all rows tell whether one that decides is followed by a silence
+        may = np.ones(len(pages), np.bool_)
     return may, _has_some(pages, latch.operands[0]) | _has_some(pages, latch.operands[1])
 
 
@@ -140,7 +142,7 @@ def _has_some(pages: Pages, condition: pl.Expr) -> Flags:
     return found
 
 
-def _latest_firsts(sure: Flags, times: tuple[Words, Words], starts: Words) -> Words:
+def latest_firsts(sure: Flags, times: tuple[Words, Words], starts: Words) -> Words:
     """Where the latest of some pages that end before times begin; the lowest time where there is none."""
     firsts, lasts = times[0][sure], times[1][sure]
     order = np.argsort(lasts, kind="stable")
@@ -155,11 +157,3 @@ def _next_lasts(sure: Flags, times: tuple[Words, Words], after: Words) -> Words:
     earliest = np.minimum.accumulate(lasts[order][::-1])[::-1]
     found = np.append(earliest, times[1].max())
     return np.asarray(found[np.searchsorted(firsts[order], after, "right")], np.int64)
-
-
-def _touched(spans: Spans, times: tuple[Words, Words]) -> Flags:
-    """The pages with times in common with some spans."""
-    following = np.searchsorted(spans.lasts, times[0])
-    found: Flags = following < len(spans.lasts)
-    found[found] = spans.firsts[following[found]] <= times[1][found]
-    return found

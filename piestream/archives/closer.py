@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from piestream.archives.cores import Flags, KeyRanges, later
+from piestream.archives.decoded import DecodedPages
 from piestream.archives.pages import Pages, Words
 from piestream.archives.statistics import HIGHEST, LOWEST, MISSING, ROWS, as_seen
 from piestream.archives.store import in_ticks
@@ -61,13 +62,13 @@ def of_pages(ranges: KeyRanges, n_pages: int) -> KeyRanges:
 
 
 def rows_of_rarest(
-    pages: Pages, binding: Binding, number: int, chosen: Flags, window: int
+    decoded: DecodedPages, binding: Binding, number: int, chosen: Flags, window: int
 ) -> Rows | None:
     """The rows of some pages at which a predicate is true; None where they are too many to help."""
     query, time = binding.query, binding.time.name
     predicate = list(dict.fromkeys(symbol.predicate for symbol in query.symbols))[number]
     key = query.partition_by[0] if query.partition_by else None
-    seen = None if key is None else as_seen(key, pages.schema[key])
+    seen = None if key is None else as_seen(key, decoded.pages.schema[key])
     if predicate.reads_the_past or (key is not None and seen is None):
         return None
     columns = list(dict.fromkeys([*([key] if key else []), time, *predicate.columns]))
@@ -76,7 +77,7 @@ def rows_of_rarest(
         frame.filter(binding.predicates[number]).select(
             wanted[0].alias("key"), wanted[1].alias("time")
         )
-        for frame in pages.read(np.flatnonzero(chosen), columns)
+        for frame in decoded.read(np.flatnonzero(chosen), columns)
     ]
     if not found:
         return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 import polars as pl
@@ -20,7 +21,17 @@ from piestream.archives.reach import Reach
 from piestream.archives.statistics import HIGHEST, LOWEST, MISSING, ROWS
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
 
-__all__ = ["NULL_CELL", "Core", "Flags", "KeyRanges", "Spans", "cores_of", "key_ranges", "later"]
+__all__ = [
+    "NULL_CELL",
+    "Core",
+    "Flags",
+    "KeyRanges",
+    "Spans",
+    "cores_of",
+    "key_ranges",
+    "later",
+    "touches",
+]
 
 Flags = NDArray[np.bool_]
 
@@ -72,19 +83,14 @@ class Spans:
 
     def within(self, other: Spans) -> Spans:
         """The intersection of both."""
-        found = []
-        mine = other_at = 0
-        while mine < len(self.firsts) and other_at < len(other.firsts):
-            first = max(self.firsts[mine], other.firsts[other_at])
-            last = min(self.lasts[mine], other.lasts[other_at])
-            if first <= last:
-                found.append((first, last))
-            if self.lasts[mine] < other.lasts[other_at]:
-                mine += 1
-            else:
-                other_at += 1
-        both = np.array(found, np.int64).reshape(-1, 2)
-        return Spans(both[:, 0], both[:, 1])
+        low = np.searchsorted(other.lasts, self.firsts)
+        counts = np.maximum(np.searchsorted(other.firsts, self.lasts, "right") - low, 0)
+        mine = np.repeat(np.arange(len(counts)), counts)
+        others = np.arange(len(mine)) + np.repeat(low - np.cumsum(counts) + counts, counts)
+        return Spans(
+            np.maximum(self.firsts[mine], other.firsts[others]),
+            np.minimum(self.lasts[mine], other.lasts[others]),
+        )
 
     def bridged(self, gap: int) -> Spans:
         """With the gaps of up to a length filled."""
@@ -95,6 +101,36 @@ class Spans:
             self.firsts[np.concatenate(([True], apart))],
             self.lasts[np.concatenate((apart, [True]))],
         )
+
+
+def touches(spans: Spans, firsts: Words, lasts: Words) -> Flags:
+    """Which of some spans of time have instants in common with others, which lie apart."""
+    following = np.searchsorted(spans.lasts, firsts)
+    found: Flags = following < len(spans.lasts)
+    found[found] = spans.firsts[following[found]] <= lasts[found]
+    return found
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Times of cells as words that are in order of both: those of one cell, then those of the next one."""
+
+    times: Words
+    step: int
+
+    @classmethod
+    def of(cls, times: Words) -> Clock:
+        """Words for these times."""
+        times = np.unique(times)
+        return cls(times, len(times))
+
+    def word(self, cells: Words, times: Words) -> Words:
+        """The words of times that are known."""
+        return cells * self.step + np.searchsorted(self.times, times)
+
+    def time(self, words: Words) -> Words:
+        """The times of words."""
+        return self.times[words % self.step]
 
 
 @dataclass(frozen=True)
@@ -128,6 +164,19 @@ class KeyRanges:
         found: Flags = (self.lows <= cells[1]) & (self.highs >= cells[0]) & (self.highs > NULL_CELL)
         return found | self.nulls if cells[0] == NULL_CELL else found
 
+    def pairs(self, groups: Words, pages: Flags) -> tuple[Words, Words]:
+        """Which of some groups of cells, from one to another each and in order, each page may have: by their places."""
+        chosen = np.flatnonzero(pages)
+        low = np.searchsorted(groups[:, 1], self.lows[chosen])
+        counts = np.searchsorted(groups[:, 0], self.highs[chosen], "right") - low
+        counts[self.highs[chosen] <= NULL_CELL] = 0
+        own = np.arange(int(counts.sum())) + np.repeat(low - np.cumsum(counts) + counts, counts)
+        found = np.repeat(chosen, counts)
+        if not len(groups) or groups[0, 0] != NULL_CELL:
+            return own, found
+        nulls = chosen[self.nulls[chosen]]
+        return np.append(own, np.zeros(len(nulls), np.int64)), np.append(found, nulls)
+
     def of_keys(self, keys: pl.Series) -> Words:
         """The cells of some keys."""
         return cells_of(keys, self.boundaries)
@@ -158,76 +207,115 @@ def cores_of(
     lasts: Words,
     reach: Reach,
     ranges: KeyRanges | None,
+    most_pairs: float = inf,
 ) -> list[Core]:
     """Where all symbols can have intervals, of which it is given on which pages each can hold.
 
     ``earliest`` are the pages of the symbols one of which starts first in every match, if that is known.
-    The cores of one cell lie so far apart that none has rows of another.
+    The cores of one cell lie so far apart that none has rows of another. Where pages reach so many cells that
+    there are more than ``most_pairs`` of both, all keys are one cell.
     """
     ends = later(lasts, reach.window)
     rare = holds[0]
-    cells = [(NULL_CELL, INT64_MAX)] if ranges is None else _cells(ranges, rare)
-    found: list[tuple[tuple[int, int], Spans, Words]] = []
-    for cell in cells:
-        here = np.ones(len(rare), np.bool_) if ranges is None else ranges.reach(cell)
-        spans = _allowed(holds, firsts, ends, here).bridged(reach.back)
-        if not len(spans.firsts):
-            continue
-        starts = later(spans.firsts, -reach.back)
-        if earliest is not None:
-            starts = _held_from(starts, [pages & here for pages in earliest], firsts, lasts)
-        if found and found[-1][0][1] == cell[0] - 1 and _same(found[-1][1], spans):
-            starts = np.minimum(starts, found[-1][2])
-            found[-1] = ((found[-1][0][0], cell[1]), spans, starts)
+    cells = np.zeros(1, np.int64) if ranges is None else _cells(ranges, rare)
+    of_rare = Spans.of(firsts[rare], ends[rare]) if rare.any() else None
+    if of_rare is None or not len(cells):
+        return []
+    near = [rare, *(pages & touches(of_rare, firsts, ends) for pages in holds[1:])]
+    if ranges is not None and sum(_n_pairs(ranges, cells, pages) for pages in near) > most_pairs:
+        ranges, cells = None, np.zeros(1, np.int64)
+    clock = Clock.of(np.concatenate((firsts, ends)))
+    spans: Spans | None = None
+    for pages in near:
+        if not pages.any():
+            return []
+        own, chosen = _pairs(ranges, cells, pages)
+        if not len(own):
+            return []
+        one = Spans.of(clock.word(own, firsts[chosen]), clock.word(own, ends[chosen]))
+        spans = one if spans is None else spans.within(one)
+    if spans is None or not len(spans.firsts):
+        return []
+    cell = spans.firsts // clock.step
+    starts_at, ends_at = clock.time(spans.firsts), clock.time(spans.lasts)
+    is_apart = later(ends_at[:-1], reach.back) < starts_at[1:]
+    is_apart |= cell[1:] != cell[:-1]
+    begins, finishes = np.append(True, is_apart), np.append(is_apart, True)
+    cell, first, last = cell[begins], starts_at[begins], ends_at[finishes]
+    starts = later(first, -reach.back)
+    if earliest is not None:
+        starts = _held_from(cell, starts, earliest, firsts, lasts, ranges, cells)
+    if ranges is None:
+        both = np.full((len(cell), 2), (NULL_CELL, INT64_MAX))
+    else:
+        both = np.column_stack((cells[cell], cells[cell]))
+    rows = np.column_stack((both, first, last, starts))
+    return [Core((low, high), *times) for low, high, *times in _joined(rows).tolist()]
+
+
+def _pairs(ranges: KeyRanges | None, cells: Words, pages: Flags) -> tuple[Words, Words]:
+    """Which of some cells each page reaches, by their places."""
+    if ranges is None:
+        chosen = np.flatnonzero(pages)
+        return np.zeros(len(chosen), np.int64), chosen
+    return ranges.pairs(np.column_stack((cells, cells)), pages)
+
+
+def _n_pairs(ranges: KeyRanges, cells: Words, pages: Flags) -> int:
+    """How many cells pages reach, each counted, but for NULL."""
+    lows, highs = ranges.lows[pages], ranges.highs[pages]
+    return int((np.searchsorted(cells, highs, "right") - np.searchsorted(cells, lows)).sum())
+
+
+def _joined(rows: Words) -> Words:
+    """Cores, as rows of numbers: those of cells next to each other, with the same times, are of both."""
+    edges = np.flatnonzero(rows[1:, 0] != rows[:-1, 0]) + 1
+    found: list[Words] = []
+    for own in np.split(rows, edges):
+        before = found[-1] if found else None
+        if (
+            before is not None
+            and before[0, 1] == own[0, 0] - 1
+            and np.array_equal(before[:, 2:4], own[:, 2:4])
+        ):
+            before[:, 1] = own[:, 1]
+            before[:, 4] = np.minimum(before[:, 4], own[:, 4])
         else:
-            found.append((cell, spans, starts))
-    return [
-        Core(cell, int(first), int(last), int(start))
-        for cell, spans, starts in found
-        for first, last, start in zip(spans.firsts, spans.lasts, starts, strict=True)
-    ]
+            found.append(own)
+    return np.concatenate(found)
 
 
-def _held_from(times: Words, holds: Sequence[Flags], firsts: Words, lasts: Words) -> Words:
-    """For each time the first one from then on at which one of some symbols can hold."""
+def _held_from(
+    cell: Words, times: Words, holds: Sequence[Flags], firsts: Words, lasts: Words,
+    ranges: KeyRanges | None, cells: Words,
+) -> Words:  # fmt: skip
+    """For each time of a cell the first one from then on at which one of some symbols can hold."""
     found = np.full(len(times), INT64_MAX)
+    clock = Clock.of(np.concatenate((firsts, lasts, times)))
+    words = clock.word(cell, times)
     for chosen in holds:
-        if chosen.any():
-            spans = Spans.of(firsts[chosen], lasts[chosen])
-            place = np.searchsorted(spans.lasts, times)
-            some = place < len(spans.lasts)
-            following = np.maximum(spans.firsts[place[some]], times[some])
-            found[some] = np.minimum(found[some], following)
+        own, pages = _pairs(ranges, cells, chosen)
+        if len(pages):
+            spans = Spans.of(clock.word(own, firsts[pages]), clock.word(own, lasts[pages]))
+            place = np.searchsorted(spans.lasts, words)
+            some = np.flatnonzero(place < len(spans.lasts))
+            following = np.maximum(spans.firsts[place[some]], words[some])
+            is_own = following // clock.step == cell[some]
+            some, following = some[is_own], following[is_own]
+            found[some] = np.minimum(found[some], clock.time(following))
     return np.where(found == INT64_MAX, times, found)
 
 
-def _cells(ranges: KeyRanges, rare: Flags) -> list[tuple[int, int]]:
-    """The cells that the rare pages reach, one by one."""
+def _cells(ranges: KeyRanges, rare: Flags) -> Words:
+    """The cells that the rare pages reach, in order."""
     top = 2 * len(ranges.boundaries)
     touched = np.zeros(top + 2, np.int64)
     lows, highs = ranges.lows[rare], ranges.highs[rare]
     some = highs > NULL_CELL
     np.add.at(touched, lows[some] + 1, 1)
     np.add.at(touched, highs[some] + 2, -1)
-    cells = [(cell - 1, cell - 1) for cell in np.flatnonzero(np.cumsum(touched)).tolist()]
-    return [(NULL_CELL, NULL_CELL), *cells] if ranges.nulls[rare].any() else cells
-
-
-def _allowed(holds: Sequence[Flags], firsts: Words, ends: Words, here: Flags) -> Spans:
-    """The times at which every symbol allows a report."""
-    found: Spans | None = None
-    for pages in holds:
-        chosen = pages & here
-        if not chosen.any():
-            return Spans(np.zeros(0, np.int64), np.zeros(0, np.int64))
-        spans = Spans.of(firsts[chosen], ends[chosen])
-        found = spans if found is None else found.within(spans)
-    assert found is not None
-    return found
-
-
-def _same(one: Spans, other: Spans) -> bool:
-    return np.array_equal(one.firsts, other.firsts) and np.array_equal(one.lasts, other.lasts)
+    cells = np.flatnonzero(np.cumsum(touched)) - 1
+    return np.append(NULL_CELL, cells) if ranges.nulls[rare].any() else cells
 
 
 def key_ranges(table: pl.DataFrame, key: str, rare: Flags) -> KeyRanges | None:

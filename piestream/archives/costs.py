@@ -17,11 +17,16 @@ from piestream.archives.verdicts import Flags
 
 __all__ = [
     "AGAIN",
+    "DECODED_AGAIN",
     "GAP",
+    "LEAST_OF_KEYS",
     "LEAST_ROWS",
     "MOST_COST",
     "MOST_TOGETHER",
+    "OF_KEYS",
     "is_worth_it",
+    "most_cost",
+    "plan_cost",
     "read_cost",
     "rows_cost",
     "scan_cost",
@@ -32,12 +37,24 @@ __all__ = [
 LEAST_ROWS = 1 << 19
 #: What is selected costs at most so much of a scan, or all is scanned.
 MOST_COST = 1.0
-#: So large a part of that may be spent to find out how much has to be read.
-TRIED = 1 / 25
+#: So large a part of that may be spent to find out how much has to be read, what statistics are asked for included.
+TRIED = 1 / 20
+#: To ask statistics costs as much as so many rows, and so many for each page.
+_PLAN, _PLAN_OF_PAGE = 12_000, 5
 #: Where all cores have to be worked on together, as for LIMIT, they have no more rows than these.
 MOST_TOGETHER = 1 << 24
+#: To find out what keys of pages have in common costs as much as a row of a scan for each pair of both, or less.
+#: So many are looked at in any case, and so large a part of a scan may be spent on it.
+LEAST_OF_KEYS, OF_KEYS = 1 << 12, 1 / 64
 #: So many pages more are read to save beginning anew.
 GAP = 3
+
+#: It is given up where it costs so many times as much as was expected, and so much of a scan besides.
+_MARGIN, _LEAST_MARGIN = 1.25, 1 / 32
+#: The same where no more than rows before is not known: pages that are selected mostly need some others.
+_MARGIN_BEFORE, _LEAST_MARGIN_BEFORE = 2.0, 0.1
+#: So large a part of all values may be decoded a second time.
+DECODED_AGAIN = 0.05
 
 #: What is worked on once more costs so much a row.
 AGAIN = 1.0
@@ -66,7 +83,23 @@ def scan_cost(pages: Pages) -> float:
 
 def trial_cost(pages: Pages, is_keyed: bool) -> float:
     """The most that reading may cost where it is found out how much has to be read."""
-    return TRIED * scan_cost(pages) - (_RUN_BY_KEY if is_keyed else _RUN)
+    return TRIED * scan_cost(pages) - plan_cost(pages) - (_RUN_BY_KEY if is_keyed else _RUN)
+
+
+def plan_cost(pages: Pages) -> float:
+    """The cost of asking statistics."""
+    return _PLAN + _PLAN_OF_PAGE * len(pages)
+
+
+def most_cost(pages: Pages, expected: float, *, grows: bool) -> float:
+    """The most that reading may cost, if a cost is expected, with all that is seen to be needed besides.
+
+    ``grows``: only rows tell how much it is.
+    """
+    scan = scan_cost(pages)
+    if grows:
+        return min(scan, _MARGIN * expected + _LEAST_MARGIN * scan)
+    return min(_MARGIN * scan, _MARGIN_BEFORE * expected + _LEAST_MARGIN_BEFORE * scan)
 
 
 def is_worth_it(pages: Pages, wanted: Flags, more: float = 0.0) -> bool:

@@ -14,12 +14,13 @@ import numpy as np
 import polars as pl
 
 from piestream.archives.costs import GAP
-from piestream.archives.pages import Pages, Words, stretches
+from piestream.archives.decoded import DecodedPages
+from piestream.archives.pages import Words, stretches
 from piestream.archives.quiet import QuietPages, pages_of_symbols
 from piestream.archives.statistics import as_seen
 from piestream.archives.verdicts import Flags, Verdict
 from piestream.engine.projection import ATTRIBUTE, PREDICATE, Projection
-from piestream.expressions.columns import column_named, columns_named
+from piestream.expressions.columns import column_named
 from piestream.language.model import Query
 from piestream.language.parts import Aggregate, Value
 from piestream.plan.binding import Binding
@@ -35,23 +36,25 @@ _KEPT = "row:"
 class Decoder:
     """Reads pages as the projected rows of one query, see `piestream.engine.projection`.
 
-    One that ``keeps_rows`` decodes all columns that the query reads, and `rows_of` gives them as they are.
+    One that has columns to be ``kept`` decodes these and all that the query reads, and `rows_of` gives them
+    as they are.
     """
 
     def __init__(
         self,
-        pages: Pages,
+        decoded_pages: DecodedPages,
         binding: Binding,
         verdicts: Sequence[Verdict],
         *,
-        keeps_rows: bool = False,
+        kept: Sequence[str] = (),
     ) -> None:
-        self.pages = pages
-        self.keeps_rows = keeps_rows
+        self.decoded_pages = decoded_pages
+        self.pages = pages = decoded_pages.pages
+        self.kept = kept
         self.binding = binding
         self.verdicts = verdicts  # of each distinct predicate
         self.projection = Projection(binding)
-        self.columns = list(binding.columns)
+        self.columns = list(dict.fromkeys((*kept, *binding.columns)))
         self.columns_of = {name: number for number, name in enumerate(self.columns)}
         #: Which columns of which pages have been decoded.
         self.decoded = np.zeros((len(pages), len(self.columns)), np.bool_)
@@ -74,7 +77,7 @@ class Decoder:
         """Which columns of which pages something depends on."""
         query = self.binding.query
         found = np.zeros(self.decoded.shape, np.bool_)
-        if query.rows is not None or self.keeps_rows:
+        if query.rows is not None or self.kept:
             return ~found  # what a row gives depends on the others of its match
         for name in (*query.partition_by, self.binding.time.name, *self._sequence):
             found[:, self.columns_of[name]] = True
@@ -91,11 +94,11 @@ class Decoder:
     @property
     def is_quiet(self) -> Flags:
         """Which pages are not decoded, because their statistics suffice."""
-        return self.quiet.nothing if self.keeps_rows else self.quiet.is_quiet
+        return self.quiet.nothing if self.kept else self.quiet.is_quiet
 
     def read(self, wanted: Words) -> tuple[pl.DataFrame, Words]:
         """The rows of some pages, in their order, and how many of them each page has."""
-        if self.keeps_rows:
+        if self.kept:
             return self._read(wanted)
         waiting = wanted[self.quiet.waits[wanted] & np.isin(wanted - 1, wanted)]
         if not len(waiting):
@@ -120,7 +123,7 @@ class Decoder:
         raw = pl.concat(frames)
         if is_quiet.any():
             raw = raw[_places(is_quiet, counts)]
-        kept = [column_named(name).alias(_KEPT + name) for name in self.columns * self.keeps_rows]
+        kept = [column_named(name).alias(_KEPT + name) for name in self.kept]
         rows = raw.select(*self.projection.columns, self._seen_key(), *kept)
         known = [
             *self._known_bits(rows, wanted, counts),
@@ -137,7 +140,7 @@ class Decoder:
 
     def rows_of(self, projected: pl.DataFrame) -> pl.DataFrame:
         """The rows, as the archive has them, that projected ones have been made of."""
-        return pl.DataFrame([projected[_KEPT + name].alias(name) for name in self.columns])
+        return pl.DataFrame([projected[_KEPT + name].alias(name) for name in self.kept])
 
     def _decoded(self, pages: Words) -> list[pl.DataFrame]:
         """The rows of pages, a frame for each stretch of them of which the same columns are read."""
@@ -149,7 +152,7 @@ class Decoder:
                 self.decoded[part[0] : part[-1] + 1, needed] = True
                 names = [name for name, one in zip(self.columns, needed, strict=True) if one]
                 parts.append((part, names))
-        return list(map(self._with_all_columns, self.pages.read_parts(parts, GAP)))
+        return list(map(self._with_all_columns, self.decoded_pages.read_parts(parts)))
 
     def _parts(self, pages: Words) -> list[Words]:
         """A stretch, cut where other columns are read of several pages in a row."""
@@ -165,13 +168,16 @@ class Decoder:
 
     def _with_all_columns(self, frame: pl.DataFrame) -> pl.DataFrame:
         """With the columns that were not decoded, in which nothing is known."""
-        schema = self.pages.schema
-        missing = [
-            pl.lit(None, dtype=schema[name]).alias(name)
-            for name in self.columns
-            if name not in frame.columns
-        ]
-        return frame.with_columns(missing).select(columns_named(self.columns))
+        if frame.columns == self.columns:
+            return frame
+        schema, there = self.pages.schema, set(frame.columns)
+        return pl.DataFrame(
+            [
+                frame[name] if name in there
+                else pl.Series(name, [None], schema[name]).new_from_index(0, len(frame))
+                for name in self.columns
+            ]
+        )  # fmt: skip
 
     def _quiet_rows(self, pages: Words) -> pl.DataFrame:
         """The rows that stand for pages that are not decoded."""

@@ -60,7 +60,7 @@ def part_reach(binding: Binding) -> PartReach:
     if query.rows is not None:
         return _row_reach(query, query.rows, binding)
     found = reach_of(replace(query, emit=Emit.TRIGGER), binding, RunOptions())
-    if found is None:
+    if found is None or found.latches or found.counted:
         return PartReach(False, has_deadlines=has_deadlines)
     bridges = query_ticks(query, binding.time).bridging
     before = max((bridge for bridge in bridges if bridge is not None), default=0)

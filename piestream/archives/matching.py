@@ -140,7 +140,7 @@ def found_completed(
         waiting &= np.array([core.last < end for core in cores], np.bool_)
         if not waiting.any():
             return n_rows, found
-        selection.in_vain += costs.AGAIN * n_rows
+        selection.besides += costs.AGAIN * n_rows
         lasts = np.array([core.last for core in cores], np.int64)
         ends, more = latest_ends(plan, cores), later(lasts, step)
         lasts = np.where(waiting, np.where(ends > lasts, np.minimum(ends, more), more), lasts)
@@ -149,8 +149,7 @@ def found_completed(
         wanted = plan.wanted(cores) | selection.is_read
         if plan.pages.rows[wanted].sum() > costs.MOST_TOGETHER:
             raise TooFarError
-        if selection.cost_of(wanted) + selection.in_vain > selection.most:
-            raise TooFarError
+        selection.check_cost(wanted)
 
 
 def _longer(cores: Sequence[Core], lasts: Words, back: int) -> list[Core]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,7 @@ from piestream.archives import costs
 from piestream.archives.bounded import is_bounded
 from piestream.archives.closer import of_pages, rows_of_rarest
 from piestream.archives.cores import Core, KeyRanges, cores_of, key_ranges
+from piestream.archives.decoded import DecodedPages
 from piestream.archives.decoding import Decoder
 from piestream.archives.pages import Pages
 from piestream.archives.reach import Reach, earliest_symbols, reach_of
@@ -28,9 +30,9 @@ from piestream.plan.binding import Binding, input_key
 
 __all__ = ["BATCH_ROWS", "ArchivePlan", "refuse_row_order"]
 
-#: So large a part of the cost of a scan may be spent to know more of the rarest symbol, where it is not
-#: known yet whether pages will be selected at all.
-LOOKED_AT = 1 / 32
+#: So large a part of the cost of a scan may be spent to know more of the rarest symbol, with what has been asked of
+#: statistics, where it is not known yet whether pages will be selected at all.
+LOOKED_AT = 1 / 24
 #: Cores are worked on together until so many rows are to be read for them.
 BATCH_ROWS = 1 << 22
 
@@ -101,11 +103,15 @@ class ArchivePlan:
         self.query = query
         self.pages = pages
         self.binding = bound(query, self.pages.schema, is_grouped=True)
+        #: What has been decoded, for whatever way is taken.
+        self.kept = DecodedPages(self.pages, self.binding.columns)
         self.cores: list[Core] | None = None
         self.ranges: KeyRanges | None = None
         self.reach: Reach | None = None
-        #: Whether only rows tell how much has to be read.
-        self.is_uncertain = False
+        #: Whether only rows tell how much has to be read, and whether that has not been tried yet.
+        self.grows = self.is_uncertain = False
+        #: The most that reading may cost.
+        self.most = inf
         #: The cost of a look at the rarest symbol.
         self.looked = 0.0
         #: Whether what is open is closed where its partition ends.
@@ -124,7 +130,7 @@ class ArchivePlan:
         self.reach = reach
         distinct = list(dict.fromkeys(symbol.predicate for symbol in query.symbols))
         found = verdicts(distinct, self.pages.schema, self.pages.table, self.pages.may_have)
-        self.decoder = Decoder(self.pages, self.binding, found)
+        self.decoder = Decoder(self.kept, self.binding, found)
         if self.closes or options.ties != "error":
             self.decoder.quiet.decode_all()  # the last row of a partition, or which of two rows counts
         holds = sorted(self._needed_pages(found), key=np.count_nonzero)
@@ -134,13 +140,15 @@ class ArchivePlan:
             holds = holds[:1]  # how long it takes to the others is not known
         self._known = _Known(found, holds, self._earliest_pages(found), holds[0])
         cores = self._lay_out()
-        self.is_uncertain = self._may_grow() and not is_bounded(self, cores)
+        self.is_uncertain = self.grows = self._may_grow() and not is_bounded(self, cores)
         cores = self._closer(cores)
         wanted = self.wanted(cores) & ~self.decoder.is_quiet
         if self.is_one_batch and self.pages.rows[wanted].sum() > costs.MOST_TOGETHER:
             return
         if costs.is_worth_it(self.pages, wanted):
             self.cores = cores
+            expected = costs.rows_cost(self.pages, wanted)
+            self.most = costs.most_cost(self.pages, expected, grows=self.grows)
 
     @property
     def rare(self) -> Flags:
@@ -172,9 +180,10 @@ class ArchivePlan:
     def _is_cheap(self, wanted: Flags, chosen: Flags) -> bool:
         """Whether a look at the rarest symbol on some of the wanted pages costs little."""
         look = costs.read_cost(self.pages, chosen, row=1)
+        most = LOOKED_AT * self.pages.n_rows - costs.plan_cost(self.pages)
         if self.is_uncertain and self.cores is None:  # it may be in vain, as a trial may be
-            return look <= LOOKED_AT / 2 * self.pages.n_rows
-        return look <= LOOKED_AT * self.pages.n_rows or costs.is_worth_it(self.pages, wanted, look)
+            return look <= most / 2
+        return look <= most or costs.is_worth_it(self.pages, wanted, look)
 
     def wanted(self, cores: Sequence[Core]) -> Flags:
         """The pages of some cores."""
@@ -188,7 +197,8 @@ class ArchivePlan:
         keys, known = self.query.partition_by, self._known
         self.ranges = key_ranges(self.pages.table, keys[0], known.rare) if keys else None
         holds = [known.rare, *known.holds[1:]]
-        return cores_of(holds, known.earliest, *times, self.reach, self.ranges)
+        most = max(costs.LEAST_OF_KEYS, costs.OF_KEYS * self.pages.n_rows)
+        return cores_of(holds, known.earliest, *times, self.reach, self.ranges, most)
 
     def _may_grow(self) -> bool:
         """Whether rows tell how much has to be read."""
@@ -210,7 +220,7 @@ class ArchivePlan:
         if known.found[number].always_holds[chosen].all():
             return cores  # there is nothing to find out
         self.looked = costs.rows_cost(pages, chosen, row=1)
-        rows = rows_of_rarest(pages, self.binding, number, chosen, reach.window)
+        rows = rows_of_rarest(self.kept, self.binding, number, chosen, reach.window)
         if rows is None:
             return cores
         self.decoder.note(chosen, number)
@@ -282,7 +292,9 @@ class ArchivePlan:
     def selection(self) -> Selection:
         """What reads some cores."""
         assert self.reach is not None
-        return Selection(self.decoder, self.ranges, self.reach)
+        found = Selection(self.decoder, self.ranges, self.reach, grows=self.grows)
+        found.most = self.most
+        return found
 
     def batches(self) -> Iterator[list[Core]]:
         """Cores that are read together."""

@@ -21,6 +21,7 @@ __all__ = [
     "MOST_TICKS",
     "Reach",
     "absent_reach",
+    "counted_rows",
     "earliest_symbols",
     "has_only",
     "is_local",
@@ -34,15 +35,17 @@ __all__ = [
 MOST_TICKS = 1 << 62
 
 
+#: More rows than these before a core may lie on many pages.
+_FEW_ROWS = 16
+
+
 @dataclass(frozen=True)
 class Reach:
     """What a match and its report depend on, apart from the rows between its start and its report."""
 
     #: From the earliest start to the report, at most, and back to a run that may be bridged to the first.
     window: int
-    rows: (
-        int  # rows of the partition before its start: the last one, and those that predicates read
-    )
+    rows: int  # of the partition before its start: the last one, those that predicates read, and what is counted
     ticks: int  # and those of so long before these
     max_gap: int | None  # longer silences end all, also what is bridged
     reads_the_past: bool
@@ -52,6 +55,7 @@ class Reach:
     latches: tuple[PastColumn, ...] = ()
     own_rows: int = 0  # rows of the partition before a core that a match there may have, or look at
     rows_behind: int = 0  # and behind it
+    counted: int = 0  # so many of the rows before are there to count the events of what is absent
 
     @property
     def needs_last(self) -> bool:
@@ -64,7 +68,7 @@ class Reach:
     @property
     def is_sought(self) -> bool:
         """Whether rows that are needed may be arbitrarily far from the cores."""
-        return bool(self.latches or self.rows_behind)
+        return bool(self.latches or self.rows_behind) or self.counted > _FEW_ROWS
 
     @property
     def back(self) -> int:
@@ -116,7 +120,8 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
         return None
     latches = latches_of(binding, options)
     past = past_of([column.node for column in binding.past if column not in latches])
-    if past is None:
+    counted = counted_rows(query, query.symbols)
+    if past is None or counted is None or (counted and latches):
         return None
     rows, length = past
     if query.rows is not None:
@@ -132,59 +137,67 @@ def reach_of(query: Query, binding: Binding, options: RunOptions) -> Reach | Non
             window, rows, length, None, bool(binding.past), own_rows=before, rows_behind=behind
         )
     ticks = query_ticks(query, binding.time)
-    lengths = window_and_absent(query, ticks)
-    if lengths is None:
-        return None
-    window, absent = lengths
+    window, absent = window_and_absent(ticks)
     found = Reach(
         window,
-        1 + rows,
+        1 + rows + counted,
         length,
         ticks.max_gap,
         bool(binding.past),
         absent=absent,
         latches=latches,
+        counted=counted,
     ).with_bridges(ticks)
     return None if found.back > MOST_TICKS else found
 
 
-def window_and_absent(query: Query, ticks: Ticks) -> tuple[int, int] | None:
+def window_and_absent(ticks: Ticks) -> tuple[int, int]:
     """How long before its report a match begins, and how long before absent symbols count, at most."""
-    absent = absent_reach(query, ticks)
-    if absent is None:
-        return None
-    return max(kept.length for s, kept in enumerate(ticks.kept) if s not in ticks.absent), absent
+    window = max(kept.length for s, kept in enumerate(ticks.kept) if s not in ticks.absent)
+    return window, absent_reach(ticks)
 
 
-def absent_reach(query: Query, ticks: Ticks) -> int | None:
+def absent_reach(ticks: Ticks) -> int:
     """How long before a report absent symbols count: 0 where there are none.
 
     What is absent has ended no longer ago than it is kept. A run of it that began long before that is
     seen to begin where reading does: it satisfies the same lengths and distances if these are shorter.
-    None where its number of events counts, which only the beginning tells.
     """
     kept = [ticks.kept[s].length for s in ticks.absent]
     lengths = [
         abs(length) for groups in ticks.absent_distances for group in groups for length in group
     ]
     for s in ticks.absent:
-        symbol = query.symbols[s]
-        if (symbol.at_least_events, symbol.at_most_events) != (None, None):
-            return None
         lengths += [
             length for length in (ticks.at_least[s], ticks.at_most[s]) if length is not None
         ]
     return max(kept) + max(lengths, default=0) + 1 if kept else 0
 
 
+def counted_rows(query: Query, symbols: Iterable[Symbol]) -> int | None:
+    """How many events before a row count of some symbols, as far as these are absent; None: it is not bounded.
+
+    A run has as many events as are asked for, or more than may be, if it has them among as many rows before.
+    With bridges these need not follow each other.
+    """
+    absent = {symbol.name for symbol in query.symbols} - {symbol.name for symbol in query.present}
+    found = 0
+    for symbol in symbols:
+        least, most = symbol.at_least_events, symbol.at_most_events
+        if symbol.name not in absent or (least, most) == (None, None):
+            continue
+        if symbol.bridging is not None:
+            return None
+        found = max(found, least or 0, (most or 0) + 1)
+    return found
+
+
 def latches_of(binding: Binding, options: RunOptions) -> tuple[PastColumn, ...]:
     """The UNTIL of predicates, if single rows decide both of its sides.
 
-    Not where a silence ends it, where one of two rows does not count, and where it reads earlier rows itself.
+    Not where one of two rows does not count, and where it reads earlier rows itself.
     """
-    query = binding.query
-    has_gap = any(stream.max_gap is not None for stream in query.streams)
-    if has_gap or query.rows is not None or options.ties != "error":
+    if binding.query.rows is not None or options.ties != "error":
         return ()
     read = {id(child) for column in binding.past for child in children(column.node)}
     return tuple(

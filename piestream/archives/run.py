@@ -13,6 +13,7 @@ from piestream.adapters.file_run import FileRun
 from piestream.adapters.limits import Limit
 from piestream.adapters.run import run
 from piestream.archives.archive import Archive
+from piestream.archives.cores import Core
 from piestream.archives.durable import missing_files_told
 from piestream.archives.matching import found_completed, found_in_cores
 from piestream.archives.planning import ArchivePlan
@@ -57,7 +58,7 @@ class ArchiveRun:
         self.stream: Any = self  # for the progress of the run
         self._scan: FileRun | None = None
         if self.plan.cores is None or not select:
-            source.time = self.binding.time.name
+            source.time, source.kept = self.binding.time.name, self.plan.kept
             self._scan = FileRun(query, source, self.options, sort=sort)
             self.limit, self.stream = self._scan.limit, self._scan.stream
 
@@ -91,9 +92,20 @@ class ArchiveRun:
     def _batches(self) -> Iterator[pl.DataFrame]:
         """What is found in the cores, batch by batch."""
         tried = read_by(self.plan) if self.plan.is_uncertain else None
+        done: list[Core] = []
+        spent = 0.0
         for cores in self.plan.batches():
             selection = self.plan.selection() if tried is None else tried
-            n_rows, found, _ = found_in_cores(self.plan, selection, cores, self.options)
+            selection.besides += spent
+            try:
+                n_rows, found, _ = found_in_cores(self.plan, selection, cores, self.options)
+            except TooFarError:
+                if not done:
+                    raise
+                for frame in self._all():
+                    yield frame.filter(pl.Series(selection.cores_of_reports(done, frame) < 0))
+                return
+            spent, done = selection.cost, [*done, *cores]
             self.read_rows += selection.n_read
             self.statistics = replace(
                 self.statistics,
@@ -121,7 +133,7 @@ class ArchiveRun:
             self.statistics = replace(self.statistics, events=self.rows_there, matches=len(found))
             yield found
             return
-        self.source.time = self.binding.time.name
+        self.source.time, self.source.kept = self.binding.time.name, self.plan.kept
         work = FileRun(self.plan.query, self.source, replace(self.options, limit=None))
         yield from work.results()
         self.read_rows, self.statistics = self.source.done, work.stream.statistics
@@ -164,9 +176,10 @@ def _run(query: Query, archive: Archive, options: FileOptions) -> pl.DataFrame:
 
 def _scanned(plan: ArchivePlan, options: RunOptions) -> pl.DataFrame:
     """The matches in all rows as one frame."""
-    frames = plan.pages.read(np.arange(len(plan.pages)), plan.binding.columns)
+    every = np.arange(len(plan.pages)), plan.binding.columns
     schema = {name: plan.pages.schema[name] for name in plan.binding.columns}
-    rows = pl.concat([pl.DataFrame(schema=schema), *frames])
+    rows = pl.concat([pl.DataFrame(schema=schema), *plan.kept.read_parts([every], is_last=True)])
+    plan.kept.release()
     found: pl.DataFrame = run(plan.query, rows, options)
     return found
 

@@ -14,16 +14,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 
 import numpy as np
 import polars as pl
 
 from piestream.archives import costs
-from piestream.archives.cores import Core, Flags, KeyRanges, later
+from piestream.archives.cores import Clock, Core, Flags, KeyRanges, Spans, later, touches
 from piestream.archives.decoding import SEEN, Decoder
 from piestream.archives.needs import Needs
 from piestream.archives.pages import Words
-from piestream.archives.reach import Reach
+from piestream.archives.reach import MOST_TICKS, Reach
 from piestream.archives.statistics import KEYS, as_seen
 from piestream.archives.verdicts import may_decide
 from piestream.compiled.constants import INT64_MAX, INT64_MIN
@@ -34,13 +35,15 @@ from piestream.expressions.columns import columns_named
 from piestream.expressions.typed import Until
 from piestream.language.options import Ties
 
-__all__ = ["CORE", "RESERVED", "Selection", "TooFarError"]
+__all__ = ["CORE", "PLACE", "RESERVED", "Selection", "TooFarError", "places_of"]
 
 #: The column with the number of a row's core.
 CORE = "__core__"
 #: The names of columns that begin like this are taken.
 RESERVED = "__"
-_CELL, _ORDER, _PARTITION = "__cell__", "__order__", "__partition__"
+#: The column with the place of a row in the archive.
+PLACE = "__order__"
+_CELL, _PARTITION = "__cell__", "__partition__"
 _DECIDES = "__decides__"
 
 
@@ -53,7 +56,8 @@ class _Stretches:
     """The rows of each partition in each core, as places among all rows by partition and time.
 
     Those from ``firsts`` to ``ends`` lie in the core; those from ``owns`` to ``tails`` may be in a match there, or
-    are looked at by one; and those from ``leads`` on are needed besides.
+    are looked at by one; and those from ``leads`` on are needed besides, those from ``held`` on to know of a
+    run that goes on by UNTIL that it began so long ago.
     """
 
     cores: Words
@@ -62,6 +66,7 @@ class _Stretches:
     firsts: Words
     ends: Words
     tails: Words
+    held: Words
     needs: Sequence[tuple[Needs, Flags]]  # and the pages on which each is looked for
     partitions: Words | None  # of all rows, if there is more than one
 
@@ -70,13 +75,18 @@ class _Stretches:
         return replace(
             self, cores=self.cores[chosen], leads=self.leads[chosen], owns=self.owns[chosen],
             firsts=self.firsts[chosen], ends=self.ends[chosen], tails=self.tails[chosen],
+            held=self.held[chosen],
         )  # fmt: skip
 
 
 class Selection:
     """What is read of an archive for some cores of one query."""
 
-    def __init__(self, decoder: Decoder, ranges: KeyRanges | None, reach: Reach) -> None:
+    def __init__(
+        self, decoder: Decoder, ranges: KeyRanges | None, reach: Reach, *, grows: bool = False
+    ) -> None:
+        """``grows``: only rows tell how much is read."""
+        self.grows = grows
         self.decoder = decoder
         self.pages = pages = decoder.pages
         self.keys = [KEY + name for name in decoder.binding.query.partition_by]
@@ -87,12 +97,13 @@ class Selection:
         self.firsts, self.lasts = found
         self.is_read = np.zeros(len(pages), np.bool_)
         self._rows: pl.DataFrame | None = None
-        #: So many pages are read to decide UNTIL, or to find rows behind cores, twice as many each time.
-        self._more_pages = 1
-        #: The most that reading may cost where how much is needed is seen as rows are read.
-        self.most = costs.scan_cost(pages)
-        #: The cost of rows that will be worked on once more.
-        self.in_vain = 0.0
+        #: So many pages are read to decide UNTIL, or to find rows behind cores, twice as many each time,
+        #: and so many to find rows before them, of which the latest page mostly has enough.
+        self._more_pages = self._more_before = 1
+        #: The most that all may cost: how much is needed is seen as rows are read.
+        self.most = inf
+        #: What has been spent besides: on rows that will be worked on once more, or on cores before these.
+        self.besides = 0.0
 
     @property
     def n_read(self) -> int:
@@ -105,22 +116,33 @@ class Selection:
 
     @property
     def cost(self) -> float:
-        """The cost of what has been read, and of rows that have been worked on in vain."""
-        return self.cost_of(self.is_read) + self.in_vain
+        """The cost of what has been read, and of what has been spent besides."""
+        return self.cost_of(self.is_read) + self.besides
+
+    def check_cost(self, wanted: Flags) -> None:
+        """TooFarError where to read some more pages would cost more than may be spent."""
+        if self.cost_of(wanted | self.is_read) + self.besides > self.most:
+            raise TooFarError
+        if self.grows and not self.decoder.decoded_pages.has_room(wanted):
+            raise TooFarError
 
     def wanted(self, *cores: Core) -> Flags:
         """Whether each page may have rows of some cores, or of the window before one."""
         found = np.zeros(len(self.pages), np.bool_)
-        by_cells: dict[tuple[int, int], list[Core]] = {}
-        for core in sorted(cores, key=lambda core: core.first):
-            by_cells.setdefault(core.cells, []).append(core)
-        for cells, own in by_cells.items():  # cores of the same cells lie apart
-            starts = np.array([core.start for core in own], np.int64)
-            ends = np.array([core.last for core in own], np.int64)
-            next_core = np.searchsorted(ends, self.firsts)
-            there = next_core < len(own)
-            there[there] = starts[next_core[there]] <= self.lasts[there]
-            found |= there if self.ranges is None else there & self.ranges.reach(cells)
+        if not cores:
+            return found
+        starts = np.array([core.start for core in cores], np.int64)
+        lasts = np.array([core.last for core in cores], np.int64)
+        near = touches(Spans.of(starts, lasts), self.firsts, self.lasts)
+        if self.ranges is None:
+            return near
+        bounds = np.unique(np.array([core.cells for core in cores], np.int64), axis=0)
+        group = np.searchsorted(bounds[:, 0], np.array([core.cells[0] for core in cores]))
+        own, pages = self.ranges.pairs(bounds, near)
+        clock = Clock.of(np.concatenate((starts, lasts, self.firsts[near], self.lasts[near])))
+        spans = Spans.of(clock.word(group, starts), clock.word(group, lasts))
+        first, last = (clock.word(own, times[pages]) for times in (self.firsts, self.lasts))
+        found[pages[touches(spans, first, last)]] = True
         return found
 
     def read(self, cores: Sequence[Core]) -> pl.DataFrame:
@@ -190,8 +212,16 @@ class Selection:
         return open_ones, self._together(found.some(ends_there), order, ties)
 
     def read_raw(self, cores: Sequence[Core]) -> pl.DataFrame:
-        """The rows of some cores with what they need, each once; predicates of earlier rows are not evaluated."""
-        return self._raw(*self._with_needs(cores))
+        """The rows of some cores with what they need, each once, and their places.
+
+        Predicates of earlier rows are not evaluated.
+        """
+        found, order = self._with_needs(cores)
+        rows = self._raw(found, order)
+        places = self._places(found)
+        return rows.with_columns(
+            self.rows[PLACE].gather(places if order is None else order[places])
+        )
 
     def _together(self, found: _Stretches, order: Words | None, ties: Ties) -> pl.DataFrame:
         """The rows of stretches, each once, with all predicates evaluated."""
@@ -201,13 +231,20 @@ class Selection:
 
     def _raw(self, found: _Stretches, order: Words | None) -> pl.DataFrame:
         """The rows of stretches, each once."""
+        return self._chosen(self._places(found), order)
+
+    def _places(self, found: _Stretches) -> Words:
+        """The places of the rows of stretches among all that have been read, each once."""
         begins = np.zeros(len(self.rows) + 1, np.int64)
         np.add.at(begins, found.leads, 1)
         np.add.at(begins, found.tails, -1)
-        return self._chosen(np.flatnonzero(np.cumsum(begins)[:-1]), order)
+        return np.flatnonzero(np.cumsum(begins)[:-1])
 
     def _evaluated(self, found: _Stretches, order: Words | None, ties: Ties) -> pl.DataFrame:
-        """The rows of stretches, and the last one before each: of these what predicates read is known."""
+        """The rows of stretches, and before each the last one, or those since which UNTIL is decided.
+
+        Of these it is known what predicates read.
+        """
         counts = found.tails - found.leads
         stretch = np.repeat(np.arange(len(counts)), counts)
         places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -236,7 +273,7 @@ class Selection:
         covered = np.zeros(len(self.rows), np.bool_)
         covered[places[inside]] = True
         before = ~inside & ~covered[places]
-        before[:-1] &= inside[1:]
+        before[:-1] &= inside[1:] | (places >= found.held[stretch])[:-1]
         if self.decoder.binding.query.rows is not None:
             before[:] = False
         is_first = np.zeros(len(places), np.bool_)  # what lies around two cores is in two stretches
@@ -248,7 +285,8 @@ class Selection:
     def _with_needs(self, cores: Sequence[Core]) -> tuple[_Stretches, Words | None]:
         """The stretches of some cores, read with all that they need, and the order of rows."""
         self._add(self.wanted(*cores))
-        self._more_pages = 1
+        self._more_pages = self._more_before = 1
+        is_first = True
         while True:
             order, partitions, times = self._ordered()
             found = self._stretches(cores, order, partitions, times)
@@ -257,15 +295,15 @@ class Selection:
                 missing |= needs.missing_pages(pages & ~self.is_read)
             if not missing.any():
                 return found, order
-            if self.reach.is_sought:
-                self._more_pages *= 2
-                if self.cost_of(self.is_read | missing) + self.in_vain > self.most:
-                    raise TooFarError
+            self.besides += costs.AGAIN * len(self.rows)
+            self._more_pages *= 2
+            self._more_before *= 1 if is_first else 2
+            is_first = False
             self._add(missing)
 
     def _chosen(self, places: Words, order: Words | None) -> pl.DataFrame:
         chosen = places if order is None else order[places]
-        helpers = (SEEN, _CELL, _ORDER, _DECIDES)
+        helpers = (SEEN, _CELL, PLACE, _DECIDES)
         kept = [one for one in self.rows.iter_columns() if not one.name.startswith(helpers)]
         return pl.DataFrame(kept)[chosen]
 
@@ -280,15 +318,14 @@ class Selection:
         pages = np.flatnonzero(wanted & ~self.is_read)
         if self._rows is not None and not len(pages):
             return
+        self.check_cost(wanted)
         self.is_read[pages] = True
         frame, counts = self.decoder.read(pages)
-        places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        number = np.repeat(pages, counts) * (1 << 32) + places
-        frame = frame.with_columns(pl.Series(_ORDER, number, dtype=pl.Int64))
+        frame = frame.with_columns(places_of(pages, counts))
         frame = frame.with_columns(self._decisions(frame))
         if self.ranges is not None:
             frame = frame.with_columns(self._cells(frame, self.ranges))
-        known = frame if self._rows is None else pl.concat([self._rows, frame]).sort(_ORDER)
+        known = frame if self._rows is None else pl.concat([self._rows, frame]).sort(PLACE)
         self._rows = known
 
     def _decisions(self, frame: pl.DataFrame) -> list[pl.Series]:
@@ -404,7 +441,8 @@ class Selection:
         chosen = np.flatnonzero(is_needed)
         if self.reach.max_gap is not None and not self.reach.reads_the_past:
             # behind a silence all begins anew
-            bounds = np.maximum(bounds, later(times[firsts], -self.reach.max_gap))
+            longest = min(self.reach.max_gap * self.reach.rows, MOST_TICKS)
+            bounds = np.maximum(bounds, later(times[firsts], -longest))
         others = {name: shown[KEY + name] for name in self.decoder.binding.query.partition_by[1:]}
         own = Needs(
             pages=self.pages,
@@ -414,11 +452,14 @@ class Selection:
             starts=starts[chosen],
             bounds=bounds[chosen],
             other_keys={name: keys.gather(chosen) for name, keys in others.items()},
+            n_pages=self._more_pages if self.reach.counted else self._more_before,
         )
         leads = np.where(is_needed, leads, firsts)
         needs = [(own, np.ones(len(self.pages), np.bool_))]
+        held = firsts
         for n, pages in enumerate(self._deciding):
-            deciding, since = self._decided_since(f"{_DECIDES}{n}", order, firsts, begin, times)
+            deciding, since = self._decided_since(n, order, firsts, begin, times)
+            held = np.minimum(held, deciding)
             leads = np.minimum(leads, deciding)
             further = replace(own, bounds=since[chosen], n_pages=self._more_pages)
             needs.append((further, pages))
@@ -429,28 +470,49 @@ class Selection:
                 bounds=-last_bounds, other_keys=others, n_pages=self._more_pages,
             )  # fmt: skip
             needs.append((behind, np.ones(len(self.pages), np.bool_)))
-        return _Stretches(found, leads, owns, firsts, ends, tails, needs, partitions)
+        return _Stretches(found, leads, owns, firsts, ends, tails, held, needs, partitions)
 
     @cached_property
     def _deciding(self) -> list[Flags]:
-        """For each UNTIL the pages with rows that may decide it."""
-        pages = self.pages
+        """For each UNTIL the pages with rows that may decide it.
+
+        Where a silence ends it these are all: only the rows on both sides tell of one.
+        """
+        pages, every = self.pages, np.ones(len(self.pages), np.bool_)
         return [
-            may_decide(latch.node, pages.table, pages.may_have)
+            may_decide(latch.node, pages.table, pages.may_have) if latch.gap is None else every
             for latch in self.reach.latches
             if isinstance(latch.node, Until)
         ]
 
     def _decided_since(
-        self, name: str, order: Words | None, firsts: Words, begin: Words, times: Words
+        self, number: int, order: Words | None, firsts: Words, begin: Words, times: Words
     ) -> tuple[Words, Words]:
-        """The latest rows before others that decide an UNTIL, and their times; the lowest where there is none."""
-        decides = self.rows[name].to_numpy()
+        """The latest rows before others that decide an UNTIL, and their times; the lowest where there is none.
+
+        Behind a silence that ends it a row decides it, too: if there is none so long before that.
+        """
+        decides = self.rows[f"{_DECIDES}{number}"].to_numpy()
         decides = decides if order is None else decides[order]
         latest = np.maximum.accumulate(np.where(decides, np.arange(len(decides)), -1))
         at = np.where(firsts > begin, latest[firsts - 1], -1)
-        is_known = at >= begin
-        since = np.where(is_known, times[at], INT64_MIN)
+        since = np.where(at >= begin, times[at], INT64_MIN)
+        gap = self.reach.latches[number].gap
+        if gap is not None:
+            behind = np.flatnonzero(times[1:] > later(times[:-1], gap)) + 1
+            place = (
+                np.searchsorted(behind, firsts) - 1
+            )  # the latest before each row, of any partition
+            at_gap = np.where(place >= 0, np.append(behind, 0)[place], -1)
+            since_gap = np.where(at_gap > begin, later(times[at_gap], -gap), INT64_MIN)
+            since = np.maximum(since, since_gap)
+            longest = self.reach.max_gap
+            if longest is not None:  # and behind a longer one nothing counts of the row before
+                before = times[np.maximum(firsts - 1, 0)]
+                is_behind = (firsts > begin) & (times[firsts] > later(before, longest))
+                since = np.where(
+                    is_behind, np.maximum(since, later(times[firsts], -longest)), since
+                )
         return _first_from(times, begin, firsts, since), since
 
     def _leads(self, firsts: Words, begin: Words, times: Words) -> tuple[Words, Words, Words]:
@@ -476,15 +538,27 @@ class Selection:
         return at, np.where(known, times[np.maximum(at - 1, 0)], INT64_MAX)
 
 
+def places_of(pages: Words, counts: Words) -> pl.Series:
+    """The places in the archive of all rows of some pages, of which each has so many."""
+    places = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return pl.Series(PLACE, np.repeat(pages, counts) * (1 << 32) + places, dtype=pl.Int64)
+
+
 def _rows_back(
     at: Words, known: Flags, begin: Words, times: Words, count: int
 ) -> tuple[Words, Flags]:
     """So many rows before places, and whether there are as many; rows of one time count as one."""
-    for _ in range(count):
-        known = known & (at > begin)
-        before = np.where(known, times[np.maximum(at - 1, 0)], times[at])
-        at = np.where(known, _first_from(times, begin, at, before), at)
-    return at, known
+    if not count:
+        return at, known
+    is_first = np.ones(len(times), np.bool_)
+    is_first[1:] = times[1:] != times[:-1]
+    is_first[begin] = True
+    instants = np.flatnonzero(is_first)
+    own = (np.cumsum(is_first) - 1)[at]
+    place = own + (instants[own] < at) - count
+    found = instants[np.maximum(place, 0)]
+    is_there = known & (place >= 0) & (found >= begin)
+    return np.where(is_there, found, np.where(known, begin, at)), is_there
 
 
 def _first_from(times: Words, begin: Words, end: Words, least: Words) -> Words:

@@ -11,6 +11,7 @@ import polars as pl
 
 from piestream.adapters.inputs import Inputs
 from piestream.archives.archive import Archive, archive
+from piestream.archives.decoded import DecodedPages
 from piestream.archives.pages import Pages, Words
 from piestream.archives.plain import parquet_files
 from piestream.archives.store import Store
@@ -59,6 +60,7 @@ class ArchiveSource:
         self.advice: dict[str, str] = {}
         self.pages = pages
         self.time = time  # the column by which files are put in order
+        self.kept: DecodedPages | None = None  # what has been decoded already
 
     @property
     def schema(self) -> dict[str, pl.DataType]:
@@ -70,10 +72,15 @@ class ArchiveSource:
         self.done = 0
         for files in self._groups():
             pages = np.flatnonzero(np.isin(self.pages.files, files))
-            frames = self.pages.read(pages, columns)
+            frames = self._frames(pages, columns)
             self.done += sum(map(len, frames))
             if frames:
                 yield pl.concat(frames)
+
+    def _frames(self, pages: Words, columns: Sequence[str]) -> list[pl.DataFrame]:
+        if self.kept is None:
+            return self.pages.read(pages, columns)
+        return self.kept.read_parts([(pages, columns)], is_last=True)
 
     def _groups(self) -> list[Words]:
         """Files that overlap, in order of time; without times each is alone."""

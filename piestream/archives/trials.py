@@ -32,12 +32,16 @@ def worked_out(
 
     TooFarError says that a scan costs less, or that not even one core can be tried at a small part of its cost.
     """
+    most = None
     if plan.is_uncertain:
         found = _tried(plan, work)
-        if found is not None:
+        if isinstance(found, tuple):
             return found
+        most = costs.most_cost(plan.pages, found, grows=True)
         plan.settle()
     selection = plan.selection()
+    if most is not None:
+        selection.most = most
     return selection, work(plan, selection)
 
 
@@ -53,8 +57,8 @@ def read_by(plan: ArchivePlan) -> Selection:
 
 def _tried(
     plan: ArchivePlan, work: Callable[[ArchivePlan, Selection], _Result]
-) -> tuple[Selection, _Result] | None:
-    """The whole, if it is no more than may be tried; None: it is worth it, as a part of it shows."""
+) -> tuple[Selection, _Result] | float:
+    """The whole, if it is no more than may be tried, or what it costs, as a part of it shows."""
     assert plan.cores is not None
     pages, rare = plan.pages, np.flatnonzero(plan.rare)
     most = costs.trial_cost(pages, bool(plan.query.partition_by)) - plan.looked
@@ -84,9 +88,10 @@ def _tried(
     selection.most = most - look
     work(part, selection)
     more = (look + selection.cost - own) * len(rare) / n_tried
-    if planned + max(more, 0) > SURE * costs.scan_cost(pages):
+    expected = planned + max(more, 0)
+    if expected > SURE * costs.scan_cost(pages):
         raise TooFarError
-    return None
+    return expected
 
 
 def _planned(plan: ArchivePlan) -> float:

@@ -95,9 +95,11 @@ def _judged(
     truth = truth_of(expression, column, has)
     judged = [truth.true.alias("true"), (truth.false | truth.null).alias("other")]
     try:
-        found = table.with_columns(judged).select("true", "other")
+        found = table.select(judged)
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
         # evaluated on a bound that no row needs to have, it may fail where no row does
         return None
+    if len(found) != len(table):  # it depends on no column
+        found = table.with_columns(judged).select("true", "other")
     may_be = [found[name].fill_null(True).to_numpy().copy() for name in ("true", "other")]
     return may_be[0], may_be[1]

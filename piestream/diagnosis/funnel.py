@@ -236,8 +236,7 @@ def _filters(rows: GivenRows) -> Iterator[FilterLoss]:
 def _remedy(rows: GivenRows, query: Query, filter: str) -> str:
     """What would leave matches where this filter leaves none: ends that are not known, mostly."""
     closed = replace(rows, options=replace(rows.options, at_end="close"))
-    may_close = filter == "completion" and not query.absent_silences
-    if may_close and (found := count(closed, query).number):
+    if filter == "completion" and (found := count(closed, query).number):
         return (
             f"; at_end='close' (--at-end close) ends what is open at the end, and leaves {found:,}"
         )

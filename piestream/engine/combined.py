@@ -72,23 +72,12 @@ def stream_kind(binding: Binding) -> type[Stream]:
     return CombinedStream if binding.parts else Stream
 
 
-def _refuse_absent_silences(query: Query) -> None:
-    """Refuse to end what is open where it is not known whether a silence has begun that may not be."""
-    for name in query.absent_silences:
-        raise query.fault(
-            ("absence", name),
-            f"at_end='close' cannot tell whether {name}, a silence, begins with the last event",
-            "leave at_end out, or the NOT (…)",
-        )
-
-
 def refuse_closing(query: Query) -> None:
     """Refuse to end what is open where that would lie in the past.
 
     What a query in brackets completes then is known at the last event of its partition, which the
     query around it has passed, unless all rows come at once.
     """
-    _refuse_absent_silences(query)
     for number, stream in enumerate(query.streams):
         if stream.query is not None:
             raise query.fault(
@@ -107,8 +96,6 @@ class CombinedStream(Stream):
 
     def __init__(self, binding: Binding, **options: Unpack[StreamKeywords]) -> None:
         super().__init__(binding, **options)
-        if self._at_end == "close":
-            _refuse_absent_silences(binding.query)
         self.inner = self._open_inner({**options, "enough": INT64_MAX})
         self._events = EventStreams(binding, self._union, self._whole)
         self._intervals = IntervalStreams(binding, self._union)
@@ -295,11 +282,6 @@ class CombinedStream(Stream):
             if not self._whole:
                 yield from self._closed(at_end, most_rows)
             self._finished = True
-
-    def _check_end(self, at_end: AtEnd | None) -> None:
-        if at_end == "close":
-            _refuse_absent_silences(self.binding.query)
-        super()._check_end(at_end)
 
     @property
     def next_deadline(self) -> int | None:

@@ -6,6 +6,7 @@ from piestream.compiled.arrays import copy_words, ensure_capacity
 from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
 from piestream.compiled.records import Array, kernel, separate_kernel
+from piestream.intervals.ticks import lasts
 from piestream.joins.boxes import box_in
 from piestream.joins.bridges import held_before
 from piestream.joins.orders import BY_START
@@ -65,6 +66,33 @@ def any_open_row_before(partition: Partition, instant: int) -> bool:
         s = trailing_zeros(rest)
         rest &= rest - 1
         if open_row_before(partition, s, instant) != NONE:
+            return True
+    return False
+
+
+@kernel
+def possible_silence(partition: Partition, s: int, reached: int) -> int:
+    """The last event of a symbol's stream, if it is not known whether a silence has begun with it; else NONE.
+
+    The symbol may not be there, so that the event has a slot. Deadlines have passed that are before ``reached``.
+    """
+    longest = partition.program.symbols[s].silence
+    if longest == NONE:
+        return NONE
+    slot_id = open_row_before(partition, s, OPEN)
+    if slot_id != NONE and lasts(partition.ring(s).slot(slot_id).start, reached, longest + 1):
+        return NONE
+    return slot_id
+
+
+@kernel
+def any_possible_silence(partition: Partition, reached: int) -> bool:
+    """Whether there is one of any symbol."""
+    rest = partition.program.rows & partition.program.absent
+    while rest:
+        s = trailing_zeros(rest)
+        rest &= rest - 1
+        if possible_silence(partition, s, reached) != NONE:
             return True
     return False
 

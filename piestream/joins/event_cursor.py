@@ -13,7 +13,12 @@ from piestream.intervals.aggregates import Columns
 from piestream.intervals.runs import first_row_at
 from piestream.intervals.ticks import minus, plus
 from piestream.joins.bridges import held_before
-from piestream.joins.closing import any_open_row_before, last_end, runs_of_last_event
+from piestream.joins.closing import (
+    any_open_row_before,
+    any_possible_silence,
+    last_end,
+    runs_of_last_event,
+)
 from piestream.joins.counters import add_counts, first_row_of_due_count
 from piestream.joins.partition import Partition
 from piestream.joins.result_rows import Closing
@@ -234,18 +239,20 @@ def close_intervals(cursor: EventCursor, partition: Partition, scratch: Scratch)
     """Go to where intervals end because the input does; False if none is open.
 
     One that began before the last event ends at the time of that, and one that began with it a
-    tick later.
+    tick later. What may only become a silence is none, whenever it began: that is known with the last event.
     """
     last = partition.last_time
     scratch.waits = 0
     if not partition.mask and not any_open_row_before(partition, OPEN):
         return False
     began = runs_of_last_event(partition)
+    may_be_silent = any_possible_silence(partition, scratch.reached)
     scratch.closing = Closing.LAST_EVENT
     cursor.time = last_end(partition)
     cursor.mask = began
     before = partition.last_instant() if partition.program.is_sequenced else last
-    if began == partition.mask and not any_open_row_before(partition, before):
+    is_later = began == partition.mask and not any_open_row_before(partition, before)
+    if is_later and not may_be_silent:
         scratch.closing = Closing.TICK_LATER
         cursor.time = last + 1
         cursor.mask = 0
@@ -363,6 +370,7 @@ def note_time_before_end(
     cursor: EventCursor, partition: Partition, columns: Columns, scratch: Scratch, now: int
 ) -> bool:
     """Note the instant up to which time has passed, before the input ends; False if nothing is open."""
+    scratch.reached = now
     if not partition.mask and not any_open_row_before(partition, OPEN):
         return False
     last = partition.last_time

@@ -86,6 +86,9 @@ class Symbol(Record):
     kept_from: int  # the word from which that counts: 0 the start, 1 the end
     kept: int  # ticks
     lead: int  # ticks from the start: no length is longer where it counts from the end
+    # of silences that may not be there, of each of which a row says when it may begin; else NONE:
+    silence: int  # ticks that it is longer than
+    is_longer: int  # 1: nothing else makes its least length, which is a tick more
 
     @method
     def own_bound(self, slot: Slot) -> int:
@@ -210,7 +213,6 @@ class Absence(Record):
     )
     late_since_end: int  # 1: how long after its end
     may_come_at_end: int  # 1: its intervals may become known at their ends, however long they last
-    is_longer: int  # 1: it lasts longer than a tick less than its least length, where time is dense
 
 
 class AbsentPair(Record):

@@ -8,7 +8,7 @@ from piestream.compiled.records import kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
 from piestream.intervals.ticks import lasts
 from piestream.joins.boxes import ahead
-from piestream.joins.closing import open_row_before
+from piestream.joins.closing import open_row_before, possible_silence
 from piestream.joins.keys import index_interval
 from piestream.joins.listed import drop_pairs
 from piestream.joins.orders import BY_END, BY_START
@@ -24,9 +24,14 @@ from piestream.joins.state_records import NO_MATCH, UNBOUNDED, Held, RowSlot, Sl
 @kernel
 def duration_is_allowed(symbol: Symbol, slot: RowSlot) -> bool:
     """Whether an interval whose end is known fulfils its duration constraint."""
-    if symbol.at_least != NONE and not lasts(slot.start, slot.end, symbol.at_least):
+    return fits_length(slot, symbol.at_least, symbol.at_most)
+
+
+@kernel
+def fits_length(slot: RowSlot, at_least: int, at_most: int) -> bool:
+    """Whether it lasts so long at least and at most, where these are not NONE."""
+    if at_least != NONE and not lasts(slot.start, slot.end, at_least):
         return False
-    at_most = symbol.at_most
     if at_most == NONE or not lasts(slot.start, slot.end, at_most):
         return True
     return slot.end - slot.start == at_most
@@ -45,13 +50,30 @@ def refuse(partition: Partition, s: int, slot_id: int) -> None:
 
 
 @kernel
+def _is_silence(symbol: Symbol, slot: RowSlot, reached: int) -> bool:
+    """Whether an interval that the end of the input ends is a silence of a symbol that may not be there.
+
+    It is if its deadline has passed, however long it is shown to last; so that counts for nothing but what is said of
+    its length besides.
+    """
+    if not lasts(slot.start, reached, symbol.silence + 1):
+        return False
+    at_least = NONE if symbol.is_longer else symbol.at_least
+    return fits_length(slot, at_least, symbol.at_most)
+
+
+@kernel
 def _end_open_row(partition: Partition, scratch: Scratch, s: int, slot_id: int) -> None:
     """End an interval now of which only the start was known."""
     by_start = partition.order(s, BY_START)
     slot = by_start.slot(slot_id)
     by_start.remove(slot_id)
     slot.end = scratch.time - (scratch.closing != Closing.NO)  # as it is shown
-    is_allowed = duration_is_allowed(partition.program.symbols[s], slot)
+    symbol = partition.program.symbols[s]
+    if scratch.closing and symbol.silence != NONE:
+        is_allowed = _is_silence(symbol, slot, scratch.reached)
+    else:
+        is_allowed = duration_is_allowed(symbol, slot)
     slot.end = scratch.time
     slot[partition.program.end_instant] = scratch.now
     by_start.insert(slot_id)
@@ -105,6 +127,9 @@ def close_rows(partition: Partition, scratch: Scratch) -> None:
     while rest:
         s = trailing_zeros(rest)
         rest &= rest - 1
+        possible = possible_silence(partition, s, scratch.reached)
+        if possible != NONE:
+            _end_open_row(partition, scratch, s, possible)
         while True:
             slot_id = open_row_before(partition, s, limit)
             if slot_id == NONE:

@@ -152,6 +152,7 @@ class Scratch(Record):
     complete_at: int
     keep_before_end_at: int
     events: int  # how many events of the partition there were, up to this one, where that is asked
+    reached: int  # where they are judged, and the input ends: the time before which all is known
     # where absences are judged, a partition as it was before the end of its input (closing.py):
     before: int  # where in the pool that is kept, or NONE
     before_room: int  # where there is room for that,

@@ -113,7 +113,7 @@ def _begin(judged: Judged, absence: Absence, future: Future) -> None:
         symbol.bridging != NONE or not future.has_ended()
     ):  # one that has ended has an allowed length
         if symbol.at_least != NONE:
-            longer = absence.is_longer
+            longer = symbol.is_longer  # than a tick less: time is dense
             future.separate(0, 1, symbol.at_least - longer, False, longer != 0)
         if symbol.at_most != NONE:
             future.separate(0, 1, symbol.at_most, True, False)

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 from piestream.automata.differences import Bound, Differences, End, Pair, close
 from piestream.expressions.durations import Duration
 from piestream.language.absences import Absence
-from piestream.language.difference_bounds import amount_of, bounds_of, lasting_of
+from piestream.language.difference_bounds import (
+    amount_of,
+    bounds_of,
+    lasting_of,
+    silent_for,
+)
 from piestream.language.parts import Constraint, Emit
 from piestream.language.windows import NO_WINDOW, Window, all_windows
 from piestream.relations import ANY, ENDPOINT_ORDER, PRECISE_FORM, Relation, convex_parts
@@ -99,7 +104,17 @@ class _Waiting:
                 [*names, *dict.fromkeys(one.name for one in absent)],
                 _relations(pairs),
                 [
-                    *bounds_of(present, limited, NO_WINDOW, (), query.emit, unit, in_ticks, absent),
+                    *bounds_of(
+                        present,
+                        limited,
+                        NO_WINDOW,
+                        (),
+                        query.emit,
+                        unit,
+                        in_ticks,
+                        absent,
+                        _of_silences(query, [*names, *(one.name for one in absent[:1])]),
+                    ),
                     *further,
                 ],
                 query.is_sequenced,
@@ -164,6 +179,14 @@ def _among_runs(constraint: Constraint, same: Collection[str]) -> Constraint:
 def _parts(constraint: Constraint) -> list[Relation]:
     """The ranges of orders that a constraint allows."""
     return list(convex_parts(constraint.relations))
+
+
+def _of_silences(query: Query, names: Iterable[str]) -> Iterator[tuple[Duration, Bound]]:
+    """How long silences last, which are longer than what defines them."""
+    for name in names:
+        silence = query.stream_of(name).silence
+        if silence is not None:
+            yield silent_for(name, silence.longer_than)
 
 
 def _orders_of_times(constraints: Iterable[Constraint]) -> list[Bound] | None:

@@ -142,18 +142,6 @@ class QueryValue:
         )
 
     @property
-    def absent_silences(self) -> tuple[str, ...]:
-        """The symbols that may not be there and are silences.
-
-        >>> import piestream as ps
-        >>> text = "DEFINE a AS x > 1, q AS SILENCE LONGER THAN 3 PATTERN a AND NOT (q during a)"
-        >>> ps.query(f"FROM s {text} WITHIN 9").absent_silences
-        ('q',)
-        """
-        absent = (absence.symbol for absence in self.absences)
-        return tuple(name for name in absent if self.stream_of(name).silence is not None)
-
-    @property
     def is_sequenced(self) -> bool:
         """Whether events of one time are told apart, so that instants are more than times.
 

@@ -58,7 +58,6 @@ def add_absences(draft: ProgramDraft) -> None:
                 pair_end=len(draft.absent_pairs),
                 same=bits_word(same),
                 begins_known=stream.known_by == "ts",
-                is_longer=absent in draft.ticks.longer,
                 late=length_word(draft.ticks.late[absent]),
                 late_since_end=late is not None and late.which == "te",
                 may_come_at_end=late is None or late.may_come_at_end,

@@ -325,11 +325,14 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
     absent_distances = tuple(distances_of(absence.constraints) for absence in query.absences)
     absent = {absence.symbol for absence in query.absences}
     longer = set()
+    silences: list[int | None] = []
     for number, symbol in enumerate(query.symbols):
         silence = query.streams[symbol.stream].silence
+        silences.append(None)
         if symbol.name in absent and silence is not None:
             # any event is known as its beginning, and its length tells whether it is one
             longest = min(of(("silence", symbol.name), silence.longer_than) or 0, INT64_MAX - 1)
+            silences[number] = longest
             if (at_least[number] or 0) <= longest:
                 at_least[number] = longest + 1
                 longer.add(number)
@@ -343,7 +346,7 @@ def query_ticks(query: Query, time: TimeColumn) -> Ticks:
     return Ticks(
         within, max_gap, tuple(at_least), at_most, cooldown, distances, kept, bridging, absent_distances,
         frozenset(n for n, symbol in enumerate(query.symbols) if symbol.name in absent),
-        frozenset(longer), tuple(late),
+        frozenset(longer), tuple(silences), tuple(late),
     )  # fmt: skip
 
 

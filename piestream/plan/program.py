@@ -53,6 +53,8 @@ class Ticks:
     absent: frozenset[int] = frozenset()  # the numbers of the absent symbols
     #: Of these, the silences whose least length is a tick more than what they are longer than.
     longer: frozenset[int] = frozenset()
+    #: Of each symbol that is absent, and a silence, what it is longer than.
+    silences: tuple[int | None, ...] = ()
 
     #: Of each absent symbol whose intervals may become known later than they end: how late.
     late: tuple[int | None, ...] = ()

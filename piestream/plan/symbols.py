@@ -27,6 +27,8 @@ def add_validity(draft: ProgramDraft, symbol: int) -> None:
     fields, ticks = draft.symbols[symbol], draft.ticks
     fields["at_least"] = length_word(ticks.at_least[symbol])
     fields["at_most"] = length_word(ticks.at_most[symbol])
+    fields["silence"] = length_word(ticks.silences[symbol])
+    fields["is_longer"] = symbol in ticks.longer
     if symbol in draft.bridged:
         fields["bridging"] = length_word(ticks.bridging[symbol])
     completes = draft.query.emit is Emit.COMPLETION and symbol not in draft.absent

@@ -632,6 +632,26 @@ def test_row_beside_an_archive_is_refused_in_a_session_and_in_a_run(tmp_path: Pa
         query.run({"s": pl.DataFrame({"t": [2, 2], "x": [7, 0]})})
 
 
+@pytest.mark.parametrize("plan", ["live-first", "archive-first", "eager"])
+def test_what_holds_until_something_may_have_begun_far_before(tmp_path: Path, plan: Any) -> None:
+    ts = pl.int_range(220, eager=True).alias("ts")
+    for begins, count in (([3, 170], 0), ([170], 1)):
+        rows = pl.DataFrame(
+            [ts, ts.is_in(begins).alias("go"), (ts == 190).alias("stop"), (ts - 200).alias("lag")]
+        )
+        path = tmp_path / str(count) / "trades"
+        ps.archive(path, time="ts", page_rows=5, file_rows=20).append(rows[:200])
+        query = ps.query(
+            "FROM (FROM trades ORDER BY ts DEFINE x AS lag = 2 PATTERN x WITHIN 10) AS now "
+            f"WITH (FROM ARCHIVE '{path}' ORDER BY ts DEFINE u AS go UNTIL stop PATTERN u WITHIN 30) "
+            "AS past DEFINE f AS now, r AS past PATTERN r before f WITHIN 50"
+        )
+        session = query.open(plan=plan)
+        found = session.push(rows[200:]).rows() + session.close().rows()
+        assert found == query.run({"trades": rows[200:]}).rows()
+        assert len(found) == count
+
+
 def test_missing_rows_of_the_stream_are_asked_for_by_its_name(tmp_path: Path) -> None:
     ps.archive(tmp_path, time="ts").append([{"ts": 1, "x": 1}])
     query = ps.query(f"""

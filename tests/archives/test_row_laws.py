@@ -34,6 +34,8 @@ def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "LEAST_ROWS", 0)
     monkeypatch.setattr(costs, "MOST_COST", 1e9)
     monkeypatch.setattr(planning, "LOOKED_AT", 0.5)
+    monkeypatch.setattr(costs, "_PLAN", 0)
+    monkeypatch.setattr(costs, "_PLAN_OF_PAGE", 0)
     monkeypatch.setattr(cores, "_LEAST_SHARE", 1)
     monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing crashes here
 

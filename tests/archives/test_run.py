@@ -27,6 +27,8 @@ def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "_PAGE", 0)
     monkeypatch.setattr(costs, "_RUN", 0)
     monkeypatch.setattr(costs, "_RUN_BY_KEY", 0)
+    monkeypatch.setattr(costs, "_PLAN", 0)
+    monkeypatch.setattr(costs, "_PLAN_OF_PAGE", 0)
     monkeypatch.setattr(costs, "TRIED", 0.5)
 
 
@@ -238,12 +240,24 @@ def test_little_is_read_before_all_is_scanned(
     assert not is_far or key or work.read_rows == len(rows)
 
 
-def test_where_the_events_of_what_is_absent_are_counted_all_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", ["AT LEAST 600 EVENTS", "AT MOST 900 EVENTS", "AT MOST 2 EVENTS"])
+def test_of_what_is_absent_as_many_events_are_read_as_count(tmp_path: Path, count: str) -> None:
+    rows = car_rows().with_columns(speed=pl.when(pl.col("ts") < 19_000).then(0).otherwise(99))
+    lake = lake_of(tmp_path, rows)
+    query = ps.query(
+        f"FROM cars PARTITION BY car ORDER BY ts DEFINE b AS braking, d AS speed > 40 {count} "
+        "PATTERN b AND NOT (d intersects b) WITHIN 300"
+    )
+    assert_same(query.run(lake), query.run(rows))
+    assert n_read(query, lake) < 9000
+
+
+def test_where_what_is_absent_is_counted_over_bridges_all_is_read(tmp_path: Path) -> None:
     rows = car_rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
     lake = lake_of(tmp_path, rows)
     query = ps.query(
         "FROM cars PARTITION BY car ORDER BY ts "
-        "DEFINE b AS braking, c AS speed > 40 AT LEAST 600 EVENTS "
+        "DEFINE b AS braking, c AS speed > 40 BRIDGING 9 AT LEAST 6 EVENTS "
         "PATTERN b AND NOT (c intersects b) WITHIN 300"
     )
     assert_same(query.run(lake), query.run(rows))
@@ -268,9 +282,7 @@ def test_events_of_one_time_are_read_narrowly_too(
 @pytest.mark.parametrize(
     "text",
     [
-        BRAKING.replace("speed > 60", "speed > 60 UNTIL speed < 50").replace(
-            "ORDER BY ts", "ORDER BY ts MAX GAP 99"
-        ),
+        BRAKING.replace("speed > 60", "PREV(speed) > 60 UNTIL speed < 50"),
         BRAKING.replace("speed > 60", "PREV(AVG(speed) OVER 100) > 60"),
     ],
 )
@@ -281,6 +293,41 @@ def test_what_depends_on_rows_far_away_is_found_by_reading_all(tmp_path: Path, t
     assert_same(query.run(lake), query.run(rows))
     assert n_read(query, lake) == len(rows)
     assert_same(query.run(lake, at_end="close"), query.run(rows, at_end="close"))
+
+
+@pytest.mark.parametrize("limit", ["", "NO OVERLAP", "COOLDOWN 3 LIMIT 9"])
+def test_what_holds_until_something_began_before_what_is_read_with_limits_too(
+    tmp_path: Path, limit: str
+) -> None:
+    ts = pl.int_range(400, eager=True).alias("ts")
+    for begins, count in (([150, 169, 301], 1), ([169, 301], 2)):
+        rows = pl.DataFrame(
+            [ts, ts.is_in(begins).alias("go"), ts.is_in([173, 303]).alias("stop"),
+             ts.is_in([177, 305]).alias("hit")]
+        )  # fmt: skip
+        lake = lake_of(tmp_path / str(count), rows, None, page_rows=1)
+        query = ps.query(
+            "FROM s ORDER BY ts DEFINE a AS hit, b AS go UNTIL stop PATTERN b before a "
+            f"WITHIN 15 {limit}"
+        )
+        assert len(query.run(rows)) == count
+        assert_same(query.run(lake), query.run(rows))
+        assert n_read(query, lake) < 200
+
+
+@pytest.mark.parametrize("key", ["car", None])
+def test_until_is_decided_by_a_silence_too(tmp_path: Path, key: str | None) -> None:
+    ts = pl.col("ts")
+    rows = car_rows(400_000).filter(~ts.is_between(19_000, 19_900) | (ts % 4 == 1))
+    rows = rows.with_columns(
+        braking=ts.is_between(20_000, 20_040), go=ts < 3, stop=(ts < 9) & (ts >= 3)
+    )
+    lake = lake_of(tmp_path, rows, key)
+    text = BRAKING.replace("speed > 60", "go UNTIL stop OR speed < 0")
+    for gap, is_long in ((800, False), (1200, True)):
+        query = ps.query(text.replace("ORDER BY ts", f"ORDER BY ts MAX GAP {gap}"))
+        assert_same(query.run(lake), query.run(rows))
+        assert n_read(query, lake) < (25_000 if is_long else 20_000)
 
 
 @pytest.mark.parametrize("key", ["car", None])

@@ -21,6 +21,8 @@ def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "LEAST_ROWS", 0)
     monkeypatch.setattr(costs, "_READ", 0)
     monkeypatch.setattr(costs, "_PAGE", 0)
+    monkeypatch.setattr(costs, "_PLAN", 0)
+    monkeypatch.setattr(costs, "_PLAN_OF_PAGE", 0)
 
 
 _SEVERAL = """
@@ -134,21 +136,68 @@ def test_files_of_several_archives_that_others_replace_are_looked_for_again(
         query.run({"one": stale, "two": rows})
 
 
-@pytest.mark.parametrize("text", ["EMIT ON BOTH", "WITH three"])
-def test_archives_are_read_whole_where_it_matters(tmp_path: Path, text: str) -> None:
+def test_archives_are_read_whole_where_it_matters(tmp_path: Path) -> None:
     rows = car_rows(2000)
     lake = lake_of(tmp_path, rows)
-    changed = {
-        "EMIT ON BOTH": _SEVERAL + text,
-        "WITH three": _SEVERAL.replace(
-            "PARTITION BY", "WITH (FROM two ORDER BY ts DEFINE c AS speed > 60 PATTERN c WITHIN 9"
-            " RETURN c.ts) AS three PARTITION BY"
-        ).replace("AS two.speed < 55", "AS three"),
-    }  # fmt: skip
-    query = ps.query(changed[text])
+    query = ps.query(_SEVERAL + "EMIT ON BOTH")
     given = {"one": rows, "two": lake}
     assert len(rows_of_inputs(query, given, FileOptions())["two"]) == 2000
     assert_same(query.run(given), query.run({"one": rows, "two": rows}))
+
+
+@pytest.mark.parametrize("key", ["car", None])
+def test_an_archive_that_several_streams_read_is_read_around_the_matches_too(
+    tmp_path: Path, key: str | None
+) -> None:
+    rows = car_rows()
+    lake = lake_of(tmp_path / "one", rows, key, page_rows=20)
+    twice = ps.query(_SEVERAL)
+    assert_same(_query_of_paths(lake.path).run(), twice.run({"one": rows, "two": rows}))
+    chosen = rows_of_inputs(twice, {"one": lake, "two": lake}, FileOptions())
+    assert max(map(len, chosen.values())) < 1000
+    inside = "DEFINE c AS speed < 55 PATTERN c WITHIN 9"
+    query = ps.query(
+        f"FROM cars ORDER BY ts WITH (FROM cars PARTITION BY car ORDER BY ts {inside}) AS slow "
+        "WITH (FROM cars PARTITION BY car ORDER BY ts DEFINE d AS braking PATTERN d WITHIN 90) AS brake "
+        "PARTITION BY car DEFINE a AS cars.speed > 65, b AS brake, s AS slow "
+        "PATTERN b overlaps; before; during; contains a AND b overlaps; before s WITHIN 200"
+    )
+    expected = query.run(rows)
+    assert len(expected) > 0
+    assert_same(query.run(lake), expected)
+    found = rows_of_inputs(query, lake, FileOptions())["cars"]
+    assert len(found) < 1500
+    assert found.height == found.unique().height
+
+
+def _query_of_paths(path: Path) -> ps.Query:
+    """The query of two streams that are the same directory."""
+    text = _SEVERAL.replace("FROM one", f"FROM '{path}' AS one")
+    return ps.query(text.replace("WITH two", f"WITH '{path}' AS two"))
+
+
+@pytest.mark.parametrize("inside", ["x", "y"])
+@pytest.mark.parametrize(
+    "absent", ["f contains a AND f.te - a.te <= 15", "f before a AND a.ts - f.te <= 5"]
+)
+def test_what_may_not_be_there_of_a_query_in_brackets_need_not_be(
+    tmp_path: Path, inside: str, absent: str
+) -> None:
+    ts = pl.int_range(400, eager=True).alias("ts")
+    frames = {
+        "s": pl.DataFrame([ts, ts.is_in([100, 101, 200, 300]).alias("braking")]),
+        "t": pl.DataFrame([ts, ts.is_between(150, 205).alias("x"), ts.is_in([98, 350]).alias("y")]),
+    }
+    query = ps.query(
+        f"FROM s ORDER BY ts WITH (FROM t ORDER BY ts DEFINE u AS {inside} PATTERN u WITHIN 100) AS g "
+        f"DEFINE a AS s.braking, f AS g PATTERN a AND NOT ({absent}) WITHIN 20 RETURN a.ts"
+    )
+    given = {
+        name: lake_of(tmp_path / name, rows, None, page_rows=5) for name, rows in frames.items()
+    }
+    expected = query.run(frames)
+    assert len(expected) > 0
+    assert_same(query.run(given), expected)
 
 
 def _silent(cars: int = 4) -> pl.DataFrame:
@@ -224,22 +273,69 @@ def test_an_archive_in_brackets_is_read_around_the_matches_of_the_whole(
     [
         "DEFINE b AS braking PATTERN b WITHIN 90 LIMIT 1",
         "DEFINE b AS braking PATTERN b WITHIN 90 NO OVERLAP",
+        "DEFINE b AS braking, s AS speed > 60 PATTERN b before s WITHIN 90 ONCE PER b COOLDOWN 500",
         "MATCH_RECOGNIZE (PARTITION BY car ORDER BY ts MEASURES COUNT(*) AS n PATTERN (B+) WITHIN 90 DEFINE B AS braking)",
+        "MATCH_RECOGNIZE (PARTITION BY car ORDER BY ts MEASURES MATCH_NUMBER() AS n PATTERN (B{1,9}) DEFINE B AS braking)",
     ],
 )
-def test_what_is_found_in_brackets_by_what_was_found_before_is_looked_for_in_all_rows(
+def test_what_is_found_in_brackets_is_looked_for_where_what_was_found_before_counts(
     tmp_path: Path, inside: str
 ) -> None:
-    rows = car_rows(6000).with_columns(braking=pl.col("ts").is_between(3000, 3040))
+    rows = car_rows()
     order = "" if "MATCH_RECOGNIZE" in inside else "PARTITION BY car ORDER BY ts"
     query = ps.query(
         f"FROM (FROM cars {order} {inside}) AS fall WITH other ORDER BY ts PARTITION BY car "
         "DEFINE f AS fall, slow AS other.speed < 50 PATTERN f intersects; before slow WITHIN 200"
     )
-    lake = lake_of(tmp_path, rows)
-    given = {"cars": lake, "other": rows}
-    assert_same(query.run(given), query.run({"cars": rows, "other": rows}))
-    assert len(rows_of_inputs(query, given, FileOptions())["cars"]) == len(rows)
+    given = {"cars": lake_of(tmp_path / "cars", rows), "other": rows}
+    expected = query.run({"cars": rows, "other": rows})
+    assert len(expected) > 0
+    assert_same(query.run(given), expected)
+    assert len(rows_of_inputs(query, given, FileOptions())["cars"]) < 4000
+
+
+def test_what_was_found_before_in_brackets_counts_however_long_ago(tmp_path: Path) -> None:
+    ts = pl.int_range(40_000, eager=True).alias("ts")
+    hits = ts.is_in([20_000, 20_080, 20_160, 20_240])  # each within the cooldown of the one before
+    rows = pl.DataFrame([ts, hits.alias("hit"), (ts == 20_250).alias("end")])
+    lake = lake_of(tmp_path, rows, None)
+    for limit, count in (("COOLDOWN 100", 0), ("COOLDOWN 79", 1), ("LIMIT 3", 0), ("LIMIT 4", 1)):
+        query = ps.query(
+            f"FROM (FROM s ORDER BY ts DEFINE h AS hit PATTERN h WITHIN 9 {limit}) AS f "
+            "WITH s ORDER BY ts DEFINE a AS f, e AS s.end PATTERN a before e WITHIN 30"
+        )
+        assert len(query.run(rows)) == count
+        assert_same(query.run(lake), query.run(rows))
+        assert len(rows_of_inputs(query, lake, FileOptions())["s"]) < 2000
+
+
+@pytest.mark.parametrize("key", ["car", None])
+@pytest.mark.parametrize(
+    ("streams", "count"),
+    [
+        ("FROM two PARTITION BY car ORDER BY ts DEFINE a AS braking, q AS SILENCE", 2),
+        (
+            "FROM one ORDER BY ts WITH two ORDER BY ts PARTITION BY car "
+            "DEFINE a AS one.braking, q AS SILENCE OF two", 2,
+        ),
+        ("FROM one ORDER BY ts WITH two ORDER BY ts DEFINE a AS one.braking, q AS SILENCE OF two", 1),
+    ],
+)  # fmt: skip
+def test_a_silence_that_may_not_be_there_is_known_from_the_row_before(
+    tmp_path: Path, key: str | None, streams: str, count: int
+) -> None:
+    rows, ts = car_rows(), pl.col("ts")
+    is_silent = ts.is_between(10_000, 20_300) & (pl.col("car") < 2)
+    frames = {"one": rows, "two": rows.filter(~is_silent | (ts == 20_000))}
+    query = ps.query(streams + " LONGER THAN 9 PATTERN a AND NOT (q intersects a) WITHIN 200")
+    frames = {name: frames[name] for name in (stream.name for stream in query.inputs) if name}
+    given = {name: lake_of(tmp_path / name, frame, key) for name, frame in frames.items()}
+    expected = query.run(frames)
+    assert len(expected) == count
+    assert_same(query.run(given), expected)
+    chosen = rows_of_inputs(query, given, FileOptions())
+    is_known = key is not None or "PARTITION" not in streams or len(given) == 1
+    assert len(chosen["two"]) < (9000 if is_known else 40_000)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,23 @@ def test_a_deadline_passes_in_a_key_that_no_row_comes_to(spark: Any, tmp_path: P
     assert sorted(player.rows().rows()) == [(1, 12, 0, 2), (2, 13, 0, 3)]
 
 
+@pytest.mark.parametrize(("until", "count"), [(12, 9), (13, 0)])
+def test_a_silence_that_may_not_be_there_ends_with_the_input(
+    spark: Any, until: int, count: int
+) -> None:
+    """It is one if the time of a key in another task has passed its deadline."""
+    query = ps.query(
+        "FROM s PARTITION BY k ORDER BY ts DEFINE a AS a, quiet AS SILENCE LONGER THAN 5 "
+        "PATTERN a AND NOT (quiet finishes a) WITHIN 40 EMIT ON COMPLETION"
+    )
+    rows = [(key, ts, True) for key in range(9) for ts in (1, 3, 7)]
+    events = pl.DataFrame([*rows, (99, until, False)], schema=["k", "ts", "a"], orient="row")
+    expected = query.run(events, at_end="close").sort("k")
+    assert len(expected) == count
+    found = rows_of(query.run(frame_of(spark, events), at_end="close", buckets=8)).sort("k")
+    assert found.equals(expected)
+
+
 @pytest.mark.parametrize("emit", ["TRIGGER", "COMPLETION", "BOTH"])
 @pytest.mark.parametrize("until", [400, 6])
 def test_what_time_decides_before_the_end_of_the_input_stays_so(

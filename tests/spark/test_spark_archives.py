@@ -30,6 +30,8 @@ def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "_PAGE", 0)
     monkeypatch.setattr(costs, "_RUN", 0)
     monkeypatch.setattr(costs, "_RUN_BY_KEY", 0)
+    monkeypatch.setattr(costs, "_PLAN", 0)
+    monkeypatch.setattr(costs, "_PLAN_OF_PAGE", 0)
     monkeypatch.setattr(costs, "TRIED", 0.5)
 
 
