@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from piestream.adapters.frames import Kind
 from piestream.adapters.inputs import InputBinding, Inputs, bound_inputs
 from piestream.adapters.run import inputs_result
 from piestream.archives.archive import Archive
 from piestream.archives.live import all_rows, with_archives
 from piestream.archives.planning import refuse_row_order
-from piestream.diagnosis.rows import ALL, EventRows, GivenRows, Rows, Wanted, read_rows
+from piestream.diagnosis.rows import (
+    ALL,
+    EventRows,
+    GivenRows,
+    Rows,
+    Wanted,
+    read_rows,
+    with_missing_keys,
+)
 from piestream.engine.combined import CombinedStream
 from piestream.engine.stream import Stream
 from piestream.language.model import Query
@@ -136,7 +145,7 @@ def read_given(
     known, kind, is_lazy = inputs.frames({} if given is None else given)
     order = {option.name: getattr(options, option.name) for option in fields(options)}
     rows = {**inputs.files(FileOptions(**order), known), **known}
-    return InputRows(query, options, kind, is_lazy, frames=with_archives(query, rows))
+    return _rows_of(query, with_archives(query, rows), options, kind, is_lazy)
 
 
 def rows_of_inputs(
@@ -146,4 +155,15 @@ def rows_of_inputs(
     archives: Mapping[str, Archive] | None = None,
 ) -> InputRows:
     """The rows of all inputs, with those of archives."""
-    return InputRows(query, options, frames=with_archives(query, rows, archives))
+    return _rows_of(query, with_archives(query, rows, archives), options)
+
+
+def _rows_of(
+    query: Query,
+    frames: Mapping[str, pl.DataFrame],
+    options: BoundedOptions,
+    kind: Kind = "polars",
+    is_lazy: bool = False,
+) -> InputRows:
+    known = {key: with_missing_keys(query, frame) for key, frame in frames.items()}
+    return InputRows(query, options, kind, is_lazy, frames=known)

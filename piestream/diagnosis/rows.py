@@ -46,6 +46,7 @@ __all__ = [
     "latest_rows",
     "read_rows",
     "rows_of_source",
+    "with_missing_keys",
 ]
 
 #: Behind all rows that there are, and all that is waited for.
@@ -292,6 +293,12 @@ class Rows(GivenRows):
         return stream, list(stream.portions(stream.project(self.frame)))
 
 
+def with_missing_keys(query: Query, frame: pl.DataFrame) -> pl.DataFrame:
+    """Rows in whose keys a NaN is NULL: both are one partition."""
+    floats = [name for name in query.partition_by if frame.schema[name].is_float()]
+    return frame.with_columns(column_named(name).fill_nan(None) for name in floats)
+
+
 def in_partition(schema: Mapping[str, pl.DataType], keys: Mapping[str, Any]) -> pl.Expr:
     """Whether a row is of the partition with these keys, whose columns have these types."""
     chosen = pl.lit(True)
@@ -299,6 +306,7 @@ def in_partition(schema: Mapping[str, pl.DataType], keys: Mapping[str, Any]) -> 
         column = column_named(name)
         if schema[name].is_float():
             column = column.fill_nan(None)
+            value = None if value != value else value
         chosen &= column.is_null() if value is None else column.eq_missing(pl.lit(value))
     return chosen
 
@@ -389,5 +397,5 @@ def _bound_rows(
 ) -> Rows:  # fmt: skip
     binding = bound(query, frame.schema)
     stream = replace(query.streams[0], order_by=binding.time.name)
-    needed = frame.select(columns_named(binding.columns))
+    needed = with_missing_keys(query, frame.select(columns_named(binding.columns)))
     return Rows(replace(query, streams=(stream,)), options, kind, is_lazy, frame=needed)

@@ -193,7 +193,7 @@ def _fitting(rows: GivenRows, key: tuple[Any, ...]) -> tuple[Any, ...]:
         except (TypeError, OverflowError, ValueError, pl.exceptions.PolarsError):
             message = f"partition: {name} holds {dtype}, and {reprlib.repr(value)} is none"
             raise ValueError(message) from None
-    return key
+    return tuple(None if value != value else value for value in key)  # NaN is NULL
 
 
 def _of_partition(frame: pl.DataFrame, keys: Sequence[str], key: tuple[Any, ...]) -> pl.DataFrame:

@@ -223,6 +223,21 @@ def test_without_events_that_is_what_is_said() -> None:
     assert query.diagnose(pl.DataFrame(schema=schema)).summary == "0 matches: there are no events"
 
 
+def test_a_missing_key_is_one_partition_however_it_is_written() -> None:
+    nan = float("nan")
+    rows = pl.DataFrame({"k": [nan, None, 1.0, nan], "t": [1, 2, 1, 3], "x": [5, 0, 5, 5]})
+    query = ps.query("FROM s PARTITION BY k ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+    assert "4 events of 2 partitions" in str(query.diagnose(rows))
+    for key in (nan, None):
+        assert "2 intervals, 2 matches" in str(query.timeline(rows, partition=(key,)))
+        assert "there is a match" in str(query.why_not(rows, partition={"k": key}))
+    both = ps.query(
+        "FROM s ORDER BY t WITH m ORDER BY t PARTITION BY k "
+        "DEFINE a AS s.x > 1, b AS m.x > 1 PATTERN a intersects b WITHIN 9"
+    )
+    assert "of 2 partitions" in str(both.diagnose({"s": rows, "m": rows}))
+
+
 def test_a_notebook_gets_tables_whose_text_is_escaped() -> None:
     query = ps.query("FROM s ORDER BY t DEFINE a AS x < 1 PATTERN a WITHIN 9")
     html = query.diagnose(pl.DataFrame({"t": [1], "x": [5]}))._repr_html_()
