@@ -79,7 +79,7 @@ def _tried(
         look = costs.rows_cost(pages, chosen, row=1) * plan.will_look
         part = plan.laid_out(chosen)
         own = _planned(part)
-        if own + look <= most:
+        if own + look <= (most / 2 if n_tried > 1 else most):  # the rest is for what they need
             break
         n_tried //= 2
     if plan.will_look:

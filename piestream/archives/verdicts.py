@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from piestream.archives.statistics import HIGHEST, LOWEST, MISSING, ROWS
 from piestream.expressions.backends.bounds import Bounds, truth_of
+from piestream.expressions.backends.polars import for_every_row
 from piestream.expressions.predicate import Predicate
 from piestream.expressions.typed import Expression, Until
 
@@ -100,6 +101,6 @@ def _judged(
         # evaluated on a bound that no row needs to have, it may fail where no row does
         return None
     if len(found) != len(table):  # it depends on no column
-        found = table.with_columns(judged).select("true", "other")
+        found = table.select(map(for_every_row, judged))
     may_be = [found[name].fill_null(True).to_numpy().copy() for name in ("true", "other")]
     return may_be[0], may_be[1]

@@ -26,6 +26,7 @@ def _select() -> Iterator[None]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_rows_are_those_of_the_whole_as_frames(kind: str) -> None:
     done: Counter[str] = Counter()
-    for seed in range(_SEEDS):
+    first = _SEEDS if kind == "gaps" else 0  # of the first ones few have results
+    for seed in range(first, first + _SEEDS):
         done += check(drawn(seed, (kind,)), Random(f"archives of {seed}"))
     assert done[f"{kind} in part with results"] > 0, done
