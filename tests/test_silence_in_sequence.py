@@ -228,13 +228,16 @@ def test_max_gap_of_several_streams_is_looked_into_beside_events_of_one_time() -
 # -- laws ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("is_absent", [False, True], ids=["present", "absent"])
-@pytest.mark.parametrize("kinds", [name for name in KINDS if name != "patterns"])
+@pytest.mark.parametrize(
+    ("kinds", "is_absent"),
+    [*((name, False) for name in KINDS if name != "patterns"), ("events", True), ("known", True)],
+)
 @pytest.mark.parametrize("engine", ["frame", "session", "event restored", "disordered restored"])
 def test_every_way_in_says_what_the_oracle_says(
     engine: str, kinds: str, is_absent: bool, few_seeds: range
 ) -> None:
-    for seed in few_seeds[::25]:
+    # what may not be there takes long to draw: more by ``python -m tests.closed_silences FIRST LAST``
+    for seed in few_seeds[25:26] if is_absent else few_seeds[::25]:
         drawn = silence_in_sequence(seed, KINDS[kinds], is_absent)
         closed = drawn.having(at_end="close")
         for one in (drawn, closed) if engine == "frame" else (drawn,):
@@ -243,8 +246,8 @@ def test_every_way_in_says_what_the_oracle_says(
 
 
 def test_time_that_passes_without_events_brings_what_the_oracle_says(few_seeds: range) -> None:
-    for seed in few_seeds[::8]:
-        drawn = silence_in_sequence(seed, KINDS["events"], seed % 16 == 8)
+    for seed in few_seeds[::12]:
+        drawn = silence_in_sequence(seed, KINDS["events"], seed % 48 == 24)
         until, told = told_as_time_passes(drawn, Random(f"{seed} passes"))
         assert sorted_rows(told) == sorted_rows(drawn.expected(until)), f"{drawn}"
 
@@ -283,10 +286,10 @@ def test_an_archive_gives_what_its_rows_as_frames_give(
 
 
 def test_the_scenarios_are_worth_trying() -> None:
-    def drawn(is_absent: bool) -> list[CombinedScenario]:
-        return [silence_in_sequence(seed, KINDS["events"], is_absent) for seed in range(10)]
+    def drawn(count: int, is_absent: bool) -> list[CombinedScenario]:
+        return [silence_in_sequence(seed, KINDS["events"], is_absent) for seed in range(count)]
 
-    present, absent = drawn(False), drawn(True)
+    present, absent = drawn(10, False), drawn(2, True)
     assert sum(bool(one.expected()) for one in present) >= 5
     assert all(one.query.is_sequenced and one.query.has_silences for one in present)
     assert all(map(has_absent_silence, absent))

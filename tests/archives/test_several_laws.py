@@ -46,9 +46,9 @@ def _select() -> Iterator[None]:
 
 def test_silences_beside_events_of_one_time_are_those_of_all_inputs_as_frames() -> None:
     less = 0
-    for seed in range(_SEEDS // 3):
+    for seed in range(_SEEDS // 4):
         rng = Random(f"archives in sequence {seed}")
-        drawn = silence_in_sequence(seed, KINDS, seed % 3 == 2)
+        drawn = silence_in_sequence(seed, KINDS)
         frames = tiled(drawn, rng)
         try:
             expected = drawn.query.run(frames)
