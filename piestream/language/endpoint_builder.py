@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, overload
@@ -19,7 +20,37 @@ if TYPE_CHECKING:
 __all__ = ["DistanceBuilder", "EndpointBuilder", "ShiftedEndpoint"]
 
 
-class EndpointBuilder:
+class _Comparable(ABC):
+    """What makes a constraint where it is compared."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _compared(self, sign: str, other: object) -> PatternBuilder:
+        """The constraint; QueryError if it cannot be compared with that."""
+
+    def __lt__(self, other: object) -> PatternBuilder:
+        return self._compared("<", other)
+
+    def __le__(self, other: object) -> PatternBuilder:
+        return self._compared("<=", other)
+
+    def __gt__(self, other: object) -> PatternBuilder:
+        return self._compared(">", other)
+
+    def __ge__(self, other: object) -> PatternBuilder:
+        return self._compared(">=", other)
+
+    def __eq__(self, other: object) -> PatternBuilder:  # type: ignore[override]
+        return self._compared("=", other)
+
+    def __ne__(self, other: object) -> PatternBuilder:  # type: ignore[override]
+        return self._compared("!=", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class EndpointBuilder(_Comparable):
     """``a.ts`` or ``a.te``; comparing two of them, or their difference, makes a constraint.
 
     >>> from piestream.language.symbols import define
@@ -64,7 +95,7 @@ class EndpointBuilder:
 
     def _compared(self, sign: str, other: object) -> PatternBuilder:
         if isinstance(other, ShiftedEndpoint):
-            return (self - other.endpoint)._compared(sign, other.length, other.minus)
+            return (self - other.endpoint).bounded(sign, other.length, other.minus)
         if not isinstance(other, EndpointBuilder):
             raise QueryError(
                 f"{self!r} can be compared with an endpoint of another symbol, not with {other!r}"
@@ -72,28 +103,8 @@ class EndpointBuilder:
         relations = relations_where(self.which, sign, other.which)
         return PatternBuilder((Pair(self.symbol, other.symbol, relations),))
 
-    def __lt__(self, other: object) -> PatternBuilder:
-        return self._compared("<", other)
 
-    def __le__(self, other: object) -> PatternBuilder:
-        return self._compared("<=", other)
-
-    def __gt__(self, other: object) -> PatternBuilder:
-        return self._compared(">", other)
-
-    def __ge__(self, other: object) -> PatternBuilder:
-        return self._compared(">=", other)
-
-    def __eq__(self, other: object) -> PatternBuilder:  # type: ignore[override]
-        return self._compared("=", other)
-
-    def __ne__(self, other: object) -> PatternBuilder:  # type: ignore[override]
-        return self._compared("!=", other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class ShiftedEndpoint:
+class ShiftedEndpoint(_Comparable):
     """``a.te + "10 s"``: comparing it with an endpoint of another symbol makes a constraint.
 
     >>> from piestream.language.symbols import define
@@ -115,30 +126,10 @@ class ShiftedEndpoint:
             raise QueryError(
                 f"{self!r} can be compared with an endpoint of another symbol, not with {other!r}"
             )
-        return (self.endpoint - other)._compared(sign, self.length, not self.minus)
-
-    def __lt__(self, other: object) -> PatternBuilder:
-        return self._compared("<", other)
-
-    def __le__(self, other: object) -> PatternBuilder:
-        return self._compared("<=", other)
-
-    def __gt__(self, other: object) -> PatternBuilder:
-        return self._compared(">", other)
-
-    def __ge__(self, other: object) -> PatternBuilder:
-        return self._compared(">=", other)
-
-    def __eq__(self, other: object) -> PatternBuilder:  # type: ignore[override]
-        return self._compared("=", other)
-
-    def __ne__(self, other: object) -> PatternBuilder:  # type: ignore[override]
-        return self._compared("!=", other)
-
-    __hash__ = None  # type: ignore[assignment]
+        return (self.endpoint - other).bounded(sign, self.length, not self.minus)
 
 
-class DistanceBuilder:
+class DistanceBuilder(_Comparable):
     """``b.ts - a.te``; comparing it with a length makes a constraint.
 
     A length is text, a timedelta or an int that counts ticks; a negative one turns the difference.
@@ -164,10 +155,11 @@ class DistanceBuilder:
     def __repr__(self) -> str:
         return f"{self.end!r} - {self.since!r}"
 
-    def _bounded(self, sign: str, length: object) -> PatternBuilder:
-        return self._compared(sign, *_signed(length))
+    def _compared(self, sign: str, other: object) -> PatternBuilder:
+        return self.bounded(sign, *_signed(other))
 
-    def _compared(self, sign: str, bound: Duration, minus: bool) -> PatternBuilder:
+    def bounded(self, sign: str, bound: Duration, minus: bool) -> PatternBuilder:
+        """The constraint that compares it with a length, or with the negative of one."""
         if sign == "!=":
             raise QueryError(f"a distance is not compared by !=: {self!r} takes <, <=, ==, >= or >")
         end, since = self.end, self.since
@@ -180,26 +172,6 @@ class DistanceBuilder:
         )
         return PatternBuilder((Pair(end.symbol, since.symbol, ANY, distances),))
 
-    def __lt__(self, length: DurationLike) -> PatternBuilder:
-        return self._bounded("<", length)
-
-    def __le__(self, length: DurationLike) -> PatternBuilder:
-        return self._bounded("<=", length)
-
-    def __gt__(self, length: DurationLike) -> PatternBuilder:
-        return self._bounded(">", length)
-
-    def __ge__(self, length: DurationLike) -> PatternBuilder:
-        return self._bounded(">=", length)
-
-    def __eq__(self, length: object) -> PatternBuilder:  # type: ignore[override]
-        return self._bounded("=", length)
-
-    def __ne__(self, length: object) -> PatternBuilder:  # type: ignore[override]
-        return self._bounded("!=", length)
-
-    __hash__ = None  # type: ignore[assignment]
-
     def between(self, least: DurationLike, most: DurationLike) -> PatternBuilder:
         """At least and at most so long, both inclusive: ``b.ts - a.te BETWEEN 5 s AND 10 s``.
 
@@ -208,7 +180,7 @@ class DistanceBuilder:
         >>> (b.ts - a.te).between("5 s", "10 s")
         b.ts - a.te BETWEEN 5 s AND 10 s
         """
-        (low,), (high,) = self._bounded(">=", least).pairs, self._bounded("<=", most).pairs
+        (low,), (high,) = self._compared(">=", least).pairs, self._compared("<=", most).pairs
         return PatternBuilder((replace(low, distances=low.distances + high.distances),))
 
 
