@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -23,7 +23,7 @@ from tests.stream_oracle import TooManyMatchesError
 from tests.stream_scenario import CombinedScenario, StreamSpec
 from tests.truth import column
 
-__all__ = ["bridged_absences", "drawn_group", "main", "passing", "with_rows"]
+__all__ = ["bridged_absences", "drawn_group", "main", "tried", "with_cases"]
 
 _NAMES = [*ALL_NAMES]
 _KINDS = ("events", "events", "events", "known", "identified", "rows")
@@ -35,6 +35,11 @@ def bridged_absences(seed: int, cases: int = 60, at_end: str = "open") -> ManyCa
     """The cases of a seed; None where its query is refused."""
     rng = Random(f"bridged absences {seed}")
     query = _query(rng).having(at_end=at_end)
+    return with_cases(query, rng, cases)
+
+
+def with_cases(query: CombinedScenario, rng: Random, cases: int) -> ManyCases | None:
+    """A query with the rows of so many cases; None where it is refused."""
     try:
         _ = query.query
     except (QueryError, SchemaError):
@@ -178,19 +183,23 @@ def passing(query: CombinedScenario, until: int) -> Iterator[StreamSpec]:
         yield StreamSpec(spec.name, spec.kind, tuple(rows), spec.max_gap, None, spec.is_sequenced)
 
 
-def main(first: int, end: int, at_end: str | None = None) -> int:
-    """Try these seeds, and say how far it got; gives the number of faults."""
+#: The cases of a seed, of which there are so many.
+Draw = Callable[[int, int], ManyCases | None]
+
+
+def tried(
+    seeds: range, draw: Draw, said_wrongly: Callable[[ManyCases], Iterable[str]] = lambda _: ()
+) -> int:
+    """Try some seeds, each in one way in, and say how far it got; gives the number of faults."""
     began, cases, rows, faults, queries = time.monotonic(), 0, 0, 0, 0
-    for seed in range(first, end):
-        rng = Random(f"{seed} way")
-        way = rng.choice(("frame", "frame", *_WAYS))
-        drawn_end = "close" if rng.random() < 0.4 else "open"
-        many = bridged_absences(seed, _WAYS[way], at_end or drawn_end)
+    for seed in seeds:
+        way = Random(f"{seed} way").choice(("frame", "frame", *_WAYS))
+        many = draw(seed, _WAYS[way])
         if many is None:
             continue
         queries += 1
         try:
-            found = disagreements(many, way, seed)
+            found = [*said_wrongly(many), *disagreements(many, way, seed)]
         except Exception as error:
             found = [f"seed {seed}, {way}: {type(error).__name__}: {error}"]
         for fault in found[:2]:
@@ -203,6 +212,16 @@ def main(first: int, end: int, at_end: str | None = None) -> int:
             print(f"up to seed {seed}: {queries} queries, {cases} cases, {rows} rows, {faults} faults, {seconds:.0f} s", flush=True)  # fmt: skip
     print(f"{queries} queries, {cases} cases, {rows} rows, {faults} faults")
     return faults
+
+
+def main(first: int, end: int, at_end: str | None = None) -> int:
+    """Try these seeds; gives the number of faults."""
+
+    def draw(seed: int, cases: int) -> ManyCases | None:
+        closes = Random(f"{seed} end").random() < 0.4
+        return bridged_absences(seed, cases, at_end or ("close" if closes else "open"))
+
+    return tried(range(first, end), draw)
 
 
 if __name__ == "__main__":

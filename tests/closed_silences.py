@@ -7,20 +7,16 @@ in; with ``open`` behind it, where what is open stays open.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from piestream.errors import SchemaError
-from piestream.expressions.diagnostics import QueryError
 from piestream.language.absence_waits import UNLESS_CLOSED, wait_texts
 from piestream.language.parts import Emit
 from piestream.relations import ALL_NAMES
-from tests.bridged_absences import drawn_group, passing, with_rows
-from tests.many_cases import ManyCases, disagreements, together
+from tests.bridged_absences import drawn_group, tried, with_cases
+from tests.many_cases import ManyCases
 from tests.scenario import Clause, Definition
-from tests.stream_oracle import TooManyMatchesError
 from tests.stream_scenario import CombinedScenario, StreamSpec
 from tests.truth import column, literal
 
@@ -28,29 +24,13 @@ __all__ = ["closed_silences", "main"]
 
 _NAMES = [name for name in ALL_NAMES if name not in ("followed-by", "follows")]
 _KINDS = ("events", "events", "known", "identified", "rows")
-#: The ways in, and how many cases these have.
-_WAYS = {"frame": 60, "session": 30, "disordered restored": 20, "restored": 20, "event": 6}
 
 
 def closed_silences(seed: int, cases: int = 60, at_end: str = "close") -> ManyCases | None:
     """The cases of a seed; None where its query is refused."""
     rng = Random(f"closed silences {seed}")
     query = _query(rng).having(at_end=at_end)
-    try:
-        _ = query.query
-    except (QueryError, SchemaError):
-        return None
-    drawn = [query.having(streams=tuple(with_rows(query, n, rng))) for n in range(cases)]
-    specs = [stream for one in drawn for stream in one.streams]
-    until = max(spec.last_instant(row) for spec in specs for row in spec.rows) + rng.choice((0, 3))
-    drawn.append(query.having(streams=tuple(passing(query, until))))
-    expected = {}
-    for number, one in enumerate(drawn):
-        try:
-            expected[str(number)] = one.expected(until)
-        except TooManyMatchesError:
-            return None
-    return ManyCases(together(drawn), expected)
+    return with_cases(query, rng, cases)
 
 
 def _query(rng: Random) -> CombinedScenario:
@@ -103,29 +83,12 @@ def _said_wrongly(many: ManyCases, at_end: str) -> Iterator[str]:
 
 
 def main(first: int, end: int, at_end: str = "close") -> int:
-    """Try these seeds, and say how far it got; gives the number of faults."""
-    began, cases, rows, faults, queries = time.monotonic(), 0, 0, 0, 0
-    for seed in range(first, end):
-        rng = Random(f"{seed} way")
-        way = rng.choice(("frame", "frame", *_WAYS))
-        many = closed_silences(seed, _WAYS[way], at_end)
-        if many is None:
-            continue
-        queries += 1
-        try:
-            found = [*_said_wrongly(many, at_end), *disagreements(many, way, seed)]
-        except Exception as error:
-            found = [f"seed {seed}, {way}: {type(error).__name__}: {error}"]
-        for fault in found[:2]:
-            print(f"{fault}\n{many.drawn.text()}\n{many.drawn.at_end}", flush=True)
-        faults += bool(found)
-        cases += len(many.expected)
-        rows += sum(map(len, many.expected.values()))
-        if queries % 50 == 0:
-            seconds = time.monotonic() - began
-            print(f"up to seed {seed}: {queries} queries, {cases} cases, {rows} rows, {faults} faults, {seconds:.0f} s", flush=True)  # fmt: skip
-    print(f"{queries} queries, {cases} cases, {rows} rows, {faults} faults")
-    return faults
+    """Try these seeds; gives the number of faults."""
+    return tried(
+        range(first, end),
+        lambda seed, cases: closed_silences(seed, cases, at_end),
+        lambda many: _said_wrongly(many, at_end),
+    )
 
 
 if __name__ == "__main__":
