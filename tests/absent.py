@@ -13,12 +13,14 @@ distance says nothing of places, so that it leaves them any difference.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
-from types import MappingProxyType
 
-__all__ = ["CERTAIN", "HALF", "NEVER", "NOW", "ORIGIN", "Sequenced", "Span", "last_instant"]
+__all__ = [
+    "CERTAIN", "HALF", "NEVER", "NOW", "ORIGIN", "Asked", "Moment", "Sequenced", "Span", "ToCome",
+    "last_instant",
+]  # fmt: skip
 
 #: ``(symbol, "ts" or "te")``, or NOW, or the origin of time.
 Node = tuple[str, str]
@@ -81,64 +83,75 @@ class Span:
     places: tuple[Fraction | int, Fraction | int | None] = (0, None)
 
 
+@dataclass(frozen=True, slots=True)
+class ToCome:
+    """An interval of the absent symbol that is not known yet: it begins later than now, or becomes known later."""
+
+    #: The present symbols that are runs of the same predicate, with how far apart two runs are at least (None:
+    #: they do not touch).
+    apart: Mapping[str, int | None] = field(default_factory=dict)
+    #: It begins later than so long after an endpoint.
+    not_before: tuple[Node, int] | None = None
+    #: Which of its endpoints is later than now.
+    known_by: str = "ts"
+    #: It becomes known later than now, and so long after it began ("ts") at most, or less after it ended ("te");
+    #: counted from its start, it is no longer than that.
+    late: tuple[str, int] | None = None
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Its endpoints of which nothing is known, though they may have been."""
+        if self.known_by == "ts":
+            return ()
+        return ("ts",) if self.late is None else ("ts", "te")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a NOT says of its absent symbol."""
+
+    absent: str
+    relations: Mapping[str, Collection[str]]  # to each present symbol, that are allowed
+    lengths: tuple[int, int | None]
+    distances: Sequence[tuple[Node, Node, str, int]]
+    longer_than: int | None = None  # of a silence
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What is known of now."""
+
+    time: int
+    closes: bool = False  # the input ends
+    sequenced: Sequenced | None = None  # where several events have one time
+
+
 def last_instant(
-    absent: str,
-    now: int,
-    present: Mapping[str, Span],
-    span: Span | None,
-    relations: Mapping[str, Collection[str]],
-    lengths: tuple[int, int | None],
-    distances: Sequence[tuple[Node, Node, str, int]],
-    apart: Mapping[str, int] = MappingProxyType({}),
-    not_before: tuple[Node, int] | None = None,
-    known_by: str = "ts",
-    longer_than: int | None = None,
-    closes: bool = False,
-    sequenced: Sequenced | None = None,
-    late: tuple[str, int] | None = None,
+    asked: Asked, now: Moment, present: Mapping[str, Span], one: Span | ToCome = ToCome()
 ) -> Fraction | int | None:
     """From when on an interval can satisfy the group no longer; None if it cannot now.
 
-    Where events are ``sequenced``, that may be behind all events of a time (HALF).
+    Where events are sequenced, that may be behind all events of a time (HALF).
 
-    NEVER: it may always; CERTAIN: it does. It is there already, or (``span`` None) begins later than
-    now, or ends later where it is ``known_by`` its "te". One that is ``late`` becomes known later than now,
-    and so long after it began at most, or less after it ended; counted from its start, it is no longer than
-    that. ``relations`` has those to each present symbol that are allowed, and ``apart`` the present ones that
-    are runs of the same predicate, with how far apart two runs are (None: they do not touch). One that has not
-    begun begins later than so long after an instant (``not_before``). A
-    silence lasts ``longer_than``.
+    NEVER: it may always; CERTAIN: it does.
     """
-    spans = dict(present)
-    if span is not None:
-        spans[absent] = span
-    later = _EARLIER if sequenced is None else _BEFORE  # of two instants
+    absent, relations, sequenced = asked.absent, asked.relations, now.sequenced
+    spans = {**present, absent: one} if isinstance(one, Span) else dict(present)
     given = [
-        *_known(spans, now, sequenced),
-        *_lengths(absent, lengths, sequenced),
-        *_distances(distances, sequenced),
+        *_known(spans, now.time, sequenced),
+        *_lengths(absent, asked.lengths, sequenced),
+        *_distances(asked.distances, sequenced),
     ]
-    if longer_than is not None:
-        given.append(((absent, "ts"), (absent, "te"), -longer_than, _EARLIER))
-    if span is None and late is not None:
-        given += _known_late(absent, *late)
-    elif span is None:
-        given += _to_come((absent, known_by), now, sequenced)
-    if span is None:
-        longer = later if late is None else _EARLIER  # two times, before all events of these
-        given.append(((absent, "ts"), (absent, "te"), 0, longer))
-        if not_before is not None:
-            given.append((not_before[0], (absent, "ts"), -not_before[1], _EARLIER))
-        for name, length in apart.items():
-            strictly = later if length is None else _EARLIER
-            given.append(((name, "te"), (absent, "ts"), -(length or 0), strictly))
-    found: Fraction | int | None = None
-    delayed = set(_delayed(absent, spans, closes))
-    if late is not None:
-        delayed -= {(absent, "ts"), (absent, "te")}
+    if asked.longer_than is not None:
+        given.append(((absent, "ts"), (absent, "te"), -asked.longer_than, _EARLIER))
+    delayed = set(_delayed(absent, spans, now.closes))
     hidden: set[Node] = set()
-    if span is None and known_by == "te":
-        hidden = {(absent, "ts")} if late is None else {(absent, "ts"), (absent, "te")}
+    if isinstance(one, ToCome):
+        given += _unknown(absent, one, now)
+        hidden = {(absent, which) for which in one.hidden}
+        if one.late is not None:
+            delayed -= {(absent, "ts"), (absent, "te")}
+    found: Fraction | int | None = None
     names = [name for name, allowed in relations.items() if len(allowed) < len(RELATIONS)]
     for chosen in product(*(relations[name] for name in names)):
         orders: list[Inequality] = []
@@ -152,9 +165,24 @@ def last_instant(
             found = until
         if until == NEVER:
             break
-    if found == NEVER and all(one.end is not None for one in spans.values()) and span is not None:
-        return CERTAIN
-    return found
+    is_there = isinstance(one, Span) and all(span.end is not None for span in spans.values())
+    return CERTAIN if found == NEVER and is_there else found
+
+
+def _unknown(absent: str, one: ToCome, now: Moment) -> Iterator[Inequality]:
+    """What is known of an interval that is to come."""
+    later = _EARLIER if now.sequenced is None else _BEFORE  # of two instants
+    if one.late is None:
+        yield from _to_come((absent, one.known_by), now.time, now.sequenced)
+        yield (absent, "ts"), (absent, "te"), 0, later
+    else:
+        yield from _known_late(absent, *one.late)
+        yield (absent, "ts"), (absent, "te"), 0, _EARLIER  # two times, before all events of these
+    if one.not_before is not None:
+        yield one.not_before[0], (absent, "ts"), -one.not_before[1], _EARLIER
+    for name, length in one.apart.items():
+        strictly = later if length is None else _EARLIER
+        yield (name, "te"), (absent, "ts"), -(length or 0), strictly
 
 
 def _known(

@@ -706,6 +706,8 @@ class _Partition:
                 for span in self._spans(group.name, one, now)
                 if self._is_enough(group, one, span, now)
             ]
+        closes = self.moments[now].at is not None
+        moment = absent.Moment(self.moments[now].time, closes, self._sequenced(now))
         found: set[Time | None] = set()
         names = list(present)
         for chosen in product(spans, *(self._spans(name, present[name], now) for name in names)):
@@ -715,21 +717,11 @@ class _Partition:
                 return self._is_quiet(group.name, name, after, *chosen, now)
 
             apart = {n: None if of_present[n].end is not None else bridging for n in same}
-            found.add(
-                absent.last_instant(
-                    group.name,
-                    self.moments[now].time,
-                    of_present,
-                    chosen[0],
-                    group.relations_if(is_quiet),
-                    group.lengths,
-                    group.distances,
-                    apart,
-                    self._not_before(group.name, now),
-                    closes=self.moments[now].at is not None,
-                    sequenced=self._sequenced(now),
-                )
+            asked = absent.Asked(
+                group.name, group.relations_if(is_quiet), group.lengths, group.distances
             )
+            to_come = absent.ToCome(apart, self._not_before(group.name, now))
+            found.add(absent.last_instant(asked, moment, of_present, chosen[0] or to_come))
         if found == {absent.CERTAIN} and (
             one is None or len(spans) == len(self._spans(group.name, one, now))
         ):

@@ -705,6 +705,10 @@ class _Partition:
         sequenced = None
         if self.is_sequenced:
             sequenced = absent.Sequenced(not self._may_be_joined(now), Fraction(now))
+        moment = absent.Moment(self._shown(now), now in self.shown, sequenced)
+        longer_than = None
+        if source.silence is not None and not is_known:
+            longer_than = self.clock.ticks(source.silence.longer_than)
         found: set[Time | None] = set()
         there: list[tuple[absent.Span | None, tuple[str, int] | None]]
         there = [(span, None) for span in spans if span is not None]
@@ -714,26 +718,20 @@ class _Partition:
         ):
             present = dict(zip(names, others, strict=True))
             is_quiet = partial(self._is_gap_quiet, group.name, span, present, now)
-            found.add(
-                absent.last_instant(
-                    group.name,
-                    self._shown(now),
-                    present,
-                    span,
-                    group.relations_if(is_quiet),
-                    group.lengths,
-                    group.distances,
-                    {n: None if present[n].end is not None else bridging for n in apart},
-                    self._not_before(group.name, now),
-                    known_by="te" if by_end and not source.known_at_start else "ts",
-                    longer_than=None
-                    if source.silence is None or is_known
-                    else self.clock.ticks(source.silence.longer_than),
-                    closes=now in self.shown,
-                    sequenced=sequenced,
-                    late=late,
-                )
+            asked = absent.Asked(
+                group.name,
+                group.relations_if(is_quiet),
+                group.lengths,
+                group.distances,
+                longer_than,
             )
+            to_come = absent.ToCome(
+                {n: None if present[n].end is not None else bridging for n in apart},
+                self._not_before(group.name, now),
+                "te" if by_end and not source.known_at_start else "ts",
+                late,
+            )
+            found.add(absent.last_instant(asked, moment, present, span or to_come))
         if found == {absent.CERTAIN} and None not in spans:
             return absent.CERTAIN
         return max((min(at, absent.NEVER) for at in found if at is not None), default=None)

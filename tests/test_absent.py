@@ -18,7 +18,16 @@ from piestream.language.model import Query
 from piestream.language.parts import Constraint, Emit, Endpoint, Source, Symbol
 from piestream.relations import ALL_NAMES, Relation, inverse, relation_of
 from tests import absent
-from tests.absent import CERTAIN, RELATIONS, Sequenced, Span, last_instant
+from tests.absent import (
+    CERTAIN,
+    RELATIONS,
+    Asked,
+    Moment,
+    Sequenced,
+    Span,
+    ToCome,
+    last_instant,
+)
 from tests.oracle import matches
 from tests.truth import column
 
@@ -173,7 +182,8 @@ def test_a_system_of_differences_is_satisfied_where_some_endpoints_satisfy_it(se
         x, y = rng.choice((("c", name), (name, "c")))
         end, since = (x, rng.choice(("ts", "te"))), (y, rng.choice(("ts", "te")))
         distances.append((end, since, rng.choice(("<", "<=", ">", ">=")), rng.randint(0, 4)))
-    until = last_instant("c", now, present, span, relations, lengths, distances)
+    asked = Asked("c", relations, lengths, distances)
+    until = last_instant(asked, Moment(now), present, span or ToCome())
 
     at: dict[Any, int] = {}  # in sixths
     unknown: list[Any] = []
@@ -229,9 +239,9 @@ def test_instants_of_one_time_are_ordered_and_no_time_apart(seed: int) -> None:
         x, y = rng.choice((("c", name), (name, "c")))
         end, since = (x, rng.choice(("ts", "te"))), (y, rng.choice(("ts", "te")))
         distances.append((end, since, rng.choice(("<", "<=", ">", ">=")), rng.randint(0, 2)))
-    until = last_instant(
-        "c", now, present, span, relations, lengths, distances, sequenced=Sequenced(is_behind)
-    )
+    asked = Asked("c", relations, lengths, distances)
+    moment = Moment(now, sequenced=Sequenced(is_behind))
+    until = last_instant(asked, moment, present, span or ToCome())
 
     at: dict[Any, tuple[int, int]] = {}  # a time in quarters, and a place
     unknown: list[Any] = []
@@ -282,5 +292,5 @@ def test_what_the_end_of_the_input_ends_overlaps_what_begins_with_the_last_event
     for closed, until in ((True, None), (False, CERTAIN)):
         present = {"a": Span(8, 9, is_closed=closed)}
         c = Span(6, 8, is_closed=closed)
-        relations = {"a": ["meets"]}
-        assert last_instant("c", 9, present, c, relations, (0, None), [], closes=closed) == until
+        asked = Asked("c", {"a": ["meets"]}, (0, None), [])
+        assert last_instant(asked, Moment(9, closed), present, c) == until
