@@ -166,10 +166,10 @@ class Predicate:
         expression, diagnostics = lowered(self.tree, None)
         return not diagnostics and is_never_true(expression)
 
-    def to_polars(self, schema: Mapping[str, Any], tick: Tick | None = None) -> pl.Expr:
+    def to_polars(self, schema: Mapping[str, Any], counted_in: Tick | None = None) -> pl.Expr:
         """The predicate over a frame of this schema: Boolean, where NULL is false.
 
-        Of a condition on matches, differences of times are counted in a ``tick``.
+        Of a condition on matches, differences of times are counted in a unit, ``counted_in``.
 
         ``PREV(c)`` is read from the column ``PAST_PREFIX + "PREV(c)"``.
 
@@ -185,7 +185,7 @@ class Predicate:
             return bound_expression(self.serialized, self.text, self.columns, schema)
         from piestream.expressions.backends.polars import polars_expression
 
-        return polars_expression(self.typed(schema, tick=tick), PAST_PREFIX, schema)
+        return polars_expression(self.typed(schema, counted_in=counted_in), PAST_PREFIX, schema)
 
     def to_spark_sql(self, schema: Mapping[str, Any] | None = None) -> str:
         """The predicate as a Spark SQL expression, where NULL is false.
@@ -218,12 +218,12 @@ class Predicate:
         self,
         schema: Mapping[str, Any] | None,
         ticks: TicksOf | None = None,
-        tick: Tick | None = None,
+        counted_in: Tick | None = None,
     ) -> Expression:
         """The typed form over a schema; ``ticks`` gives lengths of windows in those of a time column."""
         assert self.tree is not None
         expression, diagnostics = lowered(
-            self.tree, schema, clause=self.clause, ticks=ticks, tick=tick
+            self.tree, schema, clause=self.clause, ticks=ticks, counted_in=counted_in
         )
         if diagnostics:
             source = self.source if self.source is not None else self.text

@@ -69,15 +69,15 @@ def lowered(
     *,
     clause: str | None = None,
     ticks: TicksOf | None = None,
-    tick: Tick | None = None,
+    counted_in: Tick | None = None,
 ) -> tuple[Expression, list[Diagnostic]]:
     """The typed form of a predicate over a schema, and what is wrong with it.
 
     Without a schema the types of columns are guessed from their use. In a ``clause`` on matches dates
-    and timestamps may be subtracted, counted in a ``tick``. ``ticks`` tells how many ticks a
+    and timestamps may be subtracted, counted in a unit, ``counted_in``. ``ticks`` tells how many ticks a
     duration has; without it the lengths of windows are not known.
     """
-    lowering = _Lowering(schema, clause, ticks, tick)
+    lowering = _Lowering(schema, clause, ticks, counted_in)
     expression = lowering.lower(node)
     what = clause or "a predicate"
     expression = lowering.require(expression, BOOL, node, f"{what} must be true or false")
@@ -90,13 +90,13 @@ def lowered_value(
     node: syntax.Node,
     schema: Mapping[str, Any] | None,
     clause: str | None = None,
-    tick: Tick | None = None,
+    counted_in: Tick | None = None,
 ) -> tuple[Expression, list[Diagnostic]]:
     """As `lowered`, of an expression that may give a value of any type.
 
-    In a ``clause`` on matches, dates and timestamps may be subtracted, counted in a ``tick``.
+    In a ``clause`` on matches, dates and timestamps may be subtracted, counted in a unit, ``counted_in``.
     """
-    lowering = _Lowering(schema, clause, None, tick)
+    lowering = _Lowering(schema, clause, None, counted_in)
     expression = lowering.lower(node)
     if is_too_large(expression, children):
         lowering.diagnostics.append(Diagnostic(node.span, TOO_LARGE))
@@ -111,11 +111,11 @@ class _Lowering(Operands):
         schema: Mapping[str, Any] | None,
         clause: str | None,
         ticks: TicksOf | None,
-        tick: Tick | None,
+        counted_in: Tick | None,
     ) -> None:
         super().__init__(schema, clause)
         self.ticks = ticks
-        self.tick = tick
+        self.counted_in = counted_in
         self.found: dict[int, Expression] = {}  # by the identity of a node of the tree
 
     def lower(self, node: syntax.Node) -> Expression:
@@ -243,7 +243,7 @@ class _Lowering(Operands):
 
     def _check_ticks(self, *nodes: syntax.Node) -> None:
         """Refuse columns of times that are finer than the ticks that a length of time has here."""
-        if self.tick is None or self.schema is None:
+        if self.counted_in is None or self.schema is None:
             return
         for node in nodes:
             for column in syntax.columns_of(node):
@@ -251,7 +251,7 @@ class _Lowering(Operands):
                 tick = NANOSECONDS.get(getattr(dtype, "time_unit", None) or "d")
                 if (
                     tick
-                    and tick % self.tick.nanoseconds
+                    and tick % self.counted_in.nanoseconds
                     and self.lower(column).type.kind is Kind.DATETIME
                 ):
                     message = f"{column.name} is {dtype}, finer than the time column, in whose ticks lengths are"
@@ -268,8 +268,11 @@ class _Lowering(Operands):
                 kinds.discard(Kind.UNKNOWN)
             if kinds <= {Kind.DATE, Kind.DATETIME}:
                 self._check_ticks(left, right)
-                type, tick = _LENGTH, None if self.tick is None else self.tick.nanoseconds
-                if self.tick is not None and not self.tick.needs_unit:
+                type, tick = (
+                    _LENGTH,
+                    None if self.counted_in is None else self.counted_in.nanoseconds,
+                )
+                if self.counted_in is not None and not self.counted_in.needs_unit:
                     type = INT
                 since, until = (Convert(o, type, tick) for o in self.alike([left, right], "-"))
                 return Arithmetic("-", since, until, type)

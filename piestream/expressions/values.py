@@ -78,12 +78,12 @@ class ValueExpression:
         """The one value that it is, if nothing is done with it."""
         return self.tree.name if isinstance(self.tree, Column) else None
 
-    def typed(self, schema: Mapping[str, Any], tick: Tick | None = None) -> Expression:
+    def typed(self, schema: Mapping[str, Any], counted_in: Tick | None = None) -> Expression:
         """The typed form over a frame that has the values as columns.
 
-        Differences of times are counted in a ``tick``; None: in those of their columns.
+        Differences of times are counted in a unit, ``counted_in``; None: in those of their columns.
         """
-        expression, diagnostics = lowered_value(self.tree, schema, self.clause, tick)
+        expression, diagnostics = lowered_value(self.tree, schema, self.clause, counted_in)
         if diagnostics:
             found = [located(d.moved(self.offset), self.source) for d in diagnostics]
             raise QueryError(found, self.source)
