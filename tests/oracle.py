@@ -533,6 +533,8 @@ class _Partition:
         steps = (0, _FAR) if self.query.is_sequenced else (_SOON, _FAR)
         gaps = list(product(steps, repeat=_FUTURE)) if timed else [(_SOON,) * _FUTURE]
         latest = self.moments[now].time
+        passing = [[*times, *(latest + sum(gap[: k + 1]) for k in range(_FUTURE))] for gap in gaps]
+        seen = set()
         for (x_past, x_next), (y_past, y_next) in product(self._pasts(x, now), self._pasts(y, now)):
             past = list(zip(x_past, y_past, strict=True))
             if self._same(x, y) and x_past != y_past:
@@ -546,8 +548,10 @@ class _Partition:
                 if x_end is None or y_end is None:
                     continue
                 holding = _holding(word, xi.start, x_end, yi.start, y_end)
-                for passing in gaps:
-                    at = [*times, *(latest + sum(passing[: k + 1]) for k in range(_FUTURE))]
+                if (holding, x_end, y_end) in seen:
+                    continue
+                seen.add((holding, x_end, y_end))
+                for at in passing:
                     yield holding, (at[xi.start], at[x_end], at[yi.start], at[y_end])
 
     def _pasts(self, name: str, now: int) -> Iterator[tuple[list[bool], bool]]:
