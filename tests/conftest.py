@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
@@ -11,6 +12,10 @@ _DEFAULT = 250
 _LONG = 20_000
 #: Seeds in one test: large enough to share what is loaded, small enough for pytest-xdist.
 _CHUNK = 50
+
+# Of a job that a shell runs in the background SIGINT is ignored; tests send it, to themselves and to others.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from piestream.automata.allen import allen_of
 from piestream.automata.consistency import closure
-from piestream.relations import ENDPOINT_ORDER, Relation
+from piestream.relations import ENDPOINT_ORDER, EndpointOrder, Relation
 
 __all__ = ["Bound", "Differences", "clashing_parts", "close"]
 
@@ -76,43 +76,59 @@ def _sum(left: _Bounds, right: _Bounds) -> _Bounds:
     return np.where(total > _MOST, _NONE, np.maximum(total, -_MOST))
 
 
-def _closed(bounds: _Bounds) -> _Bounds | None:
-    """The least bounds that follow (Floyd and Warshall); None if they contradict each other."""
-    for k in range(len(bounds)):
-        through = _sum(np.broadcast_to(bounds[:, k, None], bounds.shape), bounds[None, k, :])
+def _closed(bounds: _Bounds) -> _Bounds:
+    """The least bounds that follow (Floyd and Warshall), of one matrix or of each of many."""
+    for k in range(bounds.shape[-1]):
+        through = _sum(bounds[..., :, k, None], bounds[..., None, k, :])
         bounds = np.minimum(bounds, through)
-    return None if (np.diagonal(bounds) < 0).any() else bounds
+    return bounds
+
+
+def _is_possible(closed: _Bounds) -> NDArray[np.bool_]:
+    """Whether closed bounds do not contradict each other, of one matrix or of each of many."""
+    return np.asarray((np.diagonal(closed, axis1=-2, axis2=-1) >= 0).all(-1))
 
 
 #: The four comparisons of a relation, as nodes of x and of y.
-_COMPARED = (("ts_ts", 0, 0), ("ts_te", 0, 1), ("te_ts", 1, 0), ("te_te", 1, 1))
+_COMPARED = (("ts_ts", 0, 2), ("ts_te", 0, 3), ("te_ts", 1, 2), ("te_te", 1, 3))
 
 
-def _bounded_by(relations: Relation, bounds: _Bounds, x: int, y: int, strictly: bool) -> None:
-    """Add the hull of what relations allow to the bounds; x and y are the nodes of their starts.
+def _bounds_of(order: EndpointOrder, strictly: bool) -> _Bounds:
+    """The bounds of x's start and end, and of y's, that one relation sets.
 
     What comes before something else is less, ``strictly`` or not.
     """
-    orders = [order for relation, order in ENDPOINT_ORDER.items() if relation & relations]
+    found = np.full((4, 4), _NONE, np.int64)
     for field, of_x, of_y in _COMPARED:
-        signs = {getattr(order, field) for order in orders}
-        for sign, end, since in ((1, x + of_x, y + of_y), (-1, y + of_y, x + of_x)):
-            if sign not in signs:
-                least = -int(strictly and 0 not in signs)
-                bounds[end, since] = min(bounds[end, since], least)
+        sign = getattr(order, field)
+        if sign <= 0:
+            found[of_x, of_y] = sign * int(strictly)
+        if sign >= 0:
+            found[of_y, of_x] = -sign * int(strictly)
+    return found
 
 
-def _possible(relations: Relation, bounds: _Bounds, x: int, y: int, strictly: bool) -> Relation:
-    """The relations that closed bounds leave of a pair."""
-    nodes = [x, x + 1, y, y + 1]
-    within = bounds[np.ix_(nodes, nodes)]
+#: What each relation sets, in their order, where what comes before something else is strictly less, and not.
+_OF_RELATIONS = {
+    strictly: np.stack([_bounds_of(order, strictly) for order in ENDPOINT_ORDER.values()])
+    for strictly in (False, True)
+}
+
+
+def _of_each(relations: Relation, strictly: bool) -> _Bounds:
+    """What each of some relations sets."""
+    chosen = [number for number, one in enumerate(ENDPOINT_ORDER) if one & relations]
+    return _OF_RELATIONS[strictly][chosen]
+
+
+def _possible(relations: Relation, bounds: _Bounds, strictly: bool) -> Relation:
+    """The relations of a pair that the closed bounds of its four endpoints leave."""
+    closed = _closed(np.minimum(bounds, _of_each(relations, strictly)))
+    chosen = (one for one in ENDPOINT_ORDER if one & relations)
     left = Relation(0)
-    for relation in ENDPOINT_ORDER:
-        if relation & relations:
-            narrowed = within.copy()
-            _bounded_by(relation, narrowed, 0, 2, strictly)
-            if _closed(narrowed) is not None:
-                left |= relation
+    for relation, is_possible in zip(chosen, _is_possible(closed), strict=True):
+        if is_possible:
+            left |= relation
     return left
 
 
@@ -149,18 +165,19 @@ def close(
         implied = closure(symbols, left)
         if implied is None:
             return None
-        for (x, y), allowed in implied.items():
-            at = _node(symbols, (x, "ts")), _node(symbols, (y, "ts"))
-            _bounded_by(allowed, matrix, *at, strictly)
-        closed = _closed(matrix)
-        if closed is None:
+        of_pairs = {
+            pair: np.ix_(*2 * [[_node(symbols, (name, e)) for name in pair for e in ("ts", "te")]])
+            for pair in implied
+        }
+        for pair, allowed in implied.items():
+            most = _of_each(allowed, strictly).max(0)  # what all of them set
+            matrix[of_pairs[pair]] = np.minimum(matrix[of_pairs[pair]], most)
+        matrix = _closed(matrix)
+        if not _is_possible(matrix):
             return None
-        matrix = closed
         narrowed = {
-            (x, y): _possible(
-                allowed, matrix, _node(symbols, (x, "ts")), _node(symbols, (y, "ts")), strictly
-            )
-            for (x, y), allowed in implied.items()
+            pair: _possible(allowed, matrix[of_pairs[pair]], strictly)
+            for pair, allowed in implied.items()
         }
         if not all(narrowed.values()):
             return None

@@ -18,6 +18,7 @@ from tests.stream_scenario import (
     CombinedScenario,
     absent_scenario,
     combined_scenario,
+    sequenced_scenario,
     silence_in_sequence,
     silence_scenario,
     sorted_rows,
@@ -31,9 +32,10 @@ _STREAMED_KINDS = ("identified", "known", "queries", "all", "patterns")
 
 
 #: Besides, streams of events of which symbols are the silences, also beside events of one time that a column orders,
-#: matches in which something is absent, and those with BRIDGING, too.
-_SILENT, _IN_SEQUENCE, _ABSENT, _BRIDGED = "silent", "silent in sequence", "absent", "bridged"
-_BESIDES = (_SILENT, _IN_SEQUENCE, _ABSENT, _BRIDGED)
+#: matches in which something is absent, of rows too, and those with BRIDGING, too.
+_SILENT, _IN_SEQUENCE, _BRIDGED = "silent", "silent in sequence", "bridged"
+_ABSENT, _ABSENT_ROWS, _ABSENT_IN_SEQUENCE = "absent", "absent rows", "absent in sequence"
+_BESIDES = (_SILENT, _IN_SEQUENCE, _ABSENT, _ABSENT_ROWS, _ABSENT_IN_SEQUENCE, _BRIDGED)
 
 
 def _drawn(seed: int, kinds: str) -> CombinedScenario:
@@ -44,6 +46,10 @@ def _drawn(seed: int, kinds: str) -> CombinedScenario:
         return silence_in_sequence(seed, KINDS["events"], seed % 2 == 1)
     if kinds == _ABSENT:
         return absent_scenario(seed, KINDS["all"])
+    if kinds == _ABSENT_ROWS:
+        return absent_scenario(seed, KINDS["known"])
+    if kinds == _ABSENT_IN_SEQUENCE:
+        return sequenced_scenario(seed, KINDS["all"])
     if kinds == _BRIDGED:
         found = (bridged_absences(n, 6) for n in count(1_000 * seed))
         return next(many.drawn for many in found if many and len(many.drawn.inputs) > 1)
