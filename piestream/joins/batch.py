@@ -15,6 +15,7 @@ from piestream.compiled.records import (
     Times,
     WordRows,
     Words,
+    inline_kernel,
     kernel,
 )
 from piestream.intervals.aggregates import Columns
@@ -147,6 +148,112 @@ def _decide_absences(
     settle(scratch.settle_at, partition, scratch, matches, time, partition.floor_at(time))
 
 
+@inline_kernel
+def _go_on(
+    growing: list[Array],
+    place: Words,
+    cursor: EventCursor,
+    rows: BatchRows,
+    partition: Partition,
+    columns: Columns,
+    scratch: Scratch,
+    now: int,
+    closes: bool,
+) -> bool:
+    """Go to the next event of a partition, to what time brings behind it, and to its end; False behind these."""
+    program = partition.program
+    awaits = program.absences_at != NONE
+    if program.bridged or awaits:
+        found = next_instant(cursor, rows, partition, columns, scratch)
+    else:
+        found = next_event(cursor, rows, partition, columns, scratch)
+    if found:
+        return True
+    if cursor.stage == Stage.NOW:
+        finish_rows(cursor, rows, partition, columns, scratch)
+        cursor.stage = Stage.PAST
+    if pass_time(cursor, partition, scratch, now):
+        return True
+    if not closes:
+        return False
+    is_first = awaits and not scratch.closing
+    if is_first and note_time_before_end(cursor, partition, columns, scratch, now):
+        growing[_POOL] = keep_before_end(
+            scratch.keep_before_end_at, partition, growing[_POOL], scratch
+        )
+        partition = Partition(place, program, pointer(growing[_POOL]))
+    return close_intervals(cursor, partition, scratch)
+
+
+@inline_kernel
+def _mask_now(cursor: EventCursor, partition: Partition, columns: Columns, scratch: Scratch) -> int:
+    """The symbols of which an interval is there at an event; notes of which absent ones that has changed."""
+    program = partition.program
+    mask = cursor.mask
+    if program.is_sequenced:
+        scratch.is_event = may_be_joined(partition, columns, cursor)
+        partition.sequence().is_over = 1 - scratch.is_event
+    if program.bridged:
+        mask = lasting(partition, mask, cursor.time, scratch.is_event, scratch.closing != 0)
+    if program.absences_at != NONE:
+        scratch.absent_changed = mask ^ partition.mask
+        scratch.exceeded = 0
+        scratch.events = scratch.event_origin + cursor.row + cursor.is_row
+    return mask
+
+
+@inline_kernel
+def _apply_mask(
+    cursor: EventCursor, partition: Partition, columns: Columns, scratch: Scratch, mask: int
+) -> int:
+    """Start and end intervals as the mask says; gives the symbols (as bits) of which one has ended."""
+    program = partition.program
+    awaits = program.absences_at != NONE
+    time = cursor.time
+    scratch.instant = time
+    if program.is_sequenced:
+        scratch.instant = instant_now(partition, scratch, columns, cursor)
+    scratch.floor = floor_of_lists(partition, cursor, scratch, time)
+    ended = 0
+    if program.bridged:
+        ended = apply_bridged(partition, scratch, columns, time, mask, cursor.row, cursor.mask)
+        scratch.absent_changed |= scratch.resumed
+    elif awaits and scratch.waits:
+        scratch.n_items = 0
+    else:
+        ended = apply_event(partition, scratch, columns, time, mask, cursor.row, mask, 0)
+    if awaits:
+        scratch.absent_changed |= scratch.exceeded
+    if scratch.closing:
+        delay_ends(partition, ended & ~scratch.ended_earlier)
+    return ended
+
+
+@inline_kernel
+def _apply_intervals(
+    growing: list[Array],
+    place: Words,
+    program: Program,
+    scratch: Scratch,
+    columns: Columns,
+    interval_rows: Rows[KnownRow],
+    time: int,
+    started: int,
+    ended: int,
+) -> int:
+    """Start and end intervals that come as rows; gives the symbols (as bits) of which one has ended."""
+    scratch.time = time
+    if scratch.closing:
+        scratch.time += 1  # where the instant lies: see `Closing`
+    scratch.now = scratch.instant if program.is_sequenced else scratch.time
+    growing[_POOL] = apply_rows(
+        scratch.apply_rows_at, place, program, growing[_POOL], scratch, columns, interval_rows,
+        started, ended,
+    )  # fmt: skip
+    scratch.absent_changed |= scratch.passed
+    return scratch.passed
+
+
 @kernel
 def detect(
     program_array: Array,
@@ -190,7 +297,6 @@ def detect(
     paused_cursor = at_word(scratch, scratch.event)
     # What may have to grow. As variables, their references would be counted at every event.
     growing = [pool_array, waiting_array, matches_array, results_array]
-    pool = pointer(growing[_POOL])
     waiting = WaitingStore(pointer(growing[_WAITING]), program)
     matches = Matches(pointer(growing[_MATCHES]), matches_array.size // n, n)
     results = ResultColumns(pointer(results_array), results_array.size // n_columns)
@@ -209,12 +315,12 @@ def detect(
         number = numbers[g]
         words = program.partition_words
         place = within(pointer(partitions_array), 0 if fresh else number * words, words)
-        partition = Partition(place, program, pool)
+        partition = Partition(place, program, pointer(growing[_POOL]))
         if not resumes:
             if fresh:
                 partition.reset()
                 waiting.clear()
-                PoolHeader(pool).used = _POOL_WORDS
+                PoolHeader(pointer(growing[_POOL])).used = _POOL_WORDS
                 scratch.before_words = 0
             start_partition(
                 cursor, scratch, partition, pointer(row_offsets), pointer(change_offsets), g
@@ -233,78 +339,25 @@ def detect(
                     break
                 left -= 1
                 resumes = Paused.NO
-                if bridged or awaits:
-                    found = next_instant(cursor, rows, partition, columns, scratch)
-                else:
-                    found = next_event(cursor, rows, partition, columns, scratch)
-                if not found:
-                    if cursor.stage == Stage.NOW:
-                        finish_rows(cursor, rows, partition, columns, scratch)
-                        cursor.stage = Stage.PAST
-                    ends = pass_time(cursor, partition, scratch, now)
-                    if not ends and closes:
-                        is_first = awaits and not scratch.closing
-                        if is_first and note_time_before_end(
-                            cursor, partition, columns, scratch, now
-                        ):
-                            growing[_POOL] = keep_before_end(
-                                scratch.keep_before_end_at, partition, growing[_POOL], scratch
-                            )
-                            pool = pointer(growing[_POOL])
-                            partition = Partition(place, program, pool)
-                        ends = close_intervals(cursor, partition, scratch)
-                    if not ends:
-                        break
+                if not _go_on(
+                    growing, place, cursor, rows, partition, columns, scratch, now, closes
+                ):
+                    break
                 time = cursor.time
-                mask = cursor.mask
-                holds = mask
-                if program.is_sequenced:
-                    scratch.is_event = may_be_joined(partition, columns, cursor)
-                    partition.sequence().is_over = 1 - scratch.is_event
-                if bridged:
-                    mask = lasting(partition, holds, time, scratch.is_event, scratch.closing != 0)
+                if scratch.closing:
+                    partition = Partition(place, program, pointer(growing[_POOL]))
+                mask = _mask_now(cursor, partition, columns, scratch)
                 started = mask & ~partition.mask
-                if awaits:
-                    scratch.absent_changed = mask ^ partition.mask
-                    scratch.exceeded = 0
-                    scratch.events = scratch.event_origin + cursor.row + cursor.is_row
                 if started and any_ring_full(partition, started, minus(time, program.shortest)):
                     growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
-                    pool = pointer(growing[_POOL])
-                    partition = Partition(place, program, pool)
-                scratch.instant = time
-                if program.is_sequenced:
-                    scratch.instant = instant_now(partition, scratch, columns, cursor)
-                scratch.floor = floor_of_lists(partition, cursor, scratch, time)
-                if bridged:
-                    ended = apply_bridged(
-                        partition, scratch, columns, time, mask, cursor.row, holds
-                    )
-                    scratch.absent_changed |= scratch.resumed
-                elif awaits and scratch.waits:
-                    ended = 0
-                    scratch.n_items = 0
-                else:
-                    ended = apply_event(
-                        partition, scratch, columns, time, mask, cursor.row, mask, 0
-                    )
-                if awaits:
-                    scratch.absent_changed |= scratch.exceeded
-                if scratch.closing:
-                    delay_ends(partition, ended & ~scratch.ended_earlier)
+                    partition = Partition(place, program, pointer(growing[_POOL]))
+                ended = _apply_mask(cursor, partition, columns, scratch, mask)
                 if program.has_lists:
-                    scratch.time = time
-                    if scratch.closing:
-                        scratch.time += 1  # where the instant lies: see `Closing`
-                    scratch.now = scratch.instant if program.is_sequenced else scratch.time
-                    growing[_POOL] = apply_rows(
-                        scratch.apply_rows_at, place, program, growing[_POOL], scratch, columns,
-                        interval_rows, started, ended,
+                    ended |= _apply_intervals(
+                        growing, place, program, scratch, columns, interval_rows, time, started,
+                        ended,
                     )  # fmt: skip
-                    pool = pointer(growing[_POOL])
-                    partition = Partition(place, program, pool)
-                    ended |= scratch.passed
-                    scratch.absent_changed |= scratch.passed
+                    partition = Partition(place, program, pointer(growing[_POOL]))
                 scratch.n_matches = 0
             else:
                 resumes = Paused.NO
@@ -333,8 +386,7 @@ def detect(
                     if scratch.waits:
                         note_told(cursor, rows, partition, columns, scratch)
                     _decide_absences(growing, place, program, scratch, time)
-                    pool = pointer(growing[_POOL])
-                    partition = Partition(place, program, pool)
+                    partition = Partition(place, program, pointer(growing[_POOL]))
                     matches = Matches(pointer(growing[_MATCHES]), growing[_MATCHES].size // n, n)
                     floor = partition.floor_at(time)
             n_rows = scratch.n_matches
@@ -356,8 +408,7 @@ def detect(
                     growing[_POOL] = room_to_give(
                         place, program, growing[_POOL], scratch.n_matches, floor
                     )
-                    pool = pointer(growing[_POOL])
-                    partition = Partition(place, program, pool)
+                    partition = Partition(place, program, pointer(growing[_POOL]))
                 report(partition, number, waiting, matches, results, scratch, time, ended)
             if program.emit_both and (ended or scratch.complete) and partition.waiting:
                 complete(
