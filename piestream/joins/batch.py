@@ -254,6 +254,47 @@ def _apply_intervals(
     return scratch.passed
 
 
+@inline_kernel
+def _emit(
+    growing: list[Array],
+    place: Words,
+    program: Program,
+    cursor: EventCursor,
+    columns: Columns,
+    scratch: Scratch,
+    matches: Matches,
+    number: int,
+    ended: int,
+    floor: int,
+) -> Partition:
+    """Put the matches of an event, and those that are complete with it, among the result rows.
+
+    Gives the partition, whose pool may have grown.
+    """
+    partition = Partition(place, program, pointer(growing[_POOL]))
+    awaits = program.absences_at != NONE
+    time = cursor.time
+    n_rows = scratch.n_matches
+    if program.emit_both and (ended or program.rows or awaits):
+        n_rows += partition.waiting + scratch.n_matches
+    if program.has_cells and (cursor.is_row or scratch.waits) and scratch.n_matches:
+        behind = cursor.row + cursor.is_row
+        update_aggregates(partition, columns, partition.mask, behind, scratch)
+    n_columns = _OUTPUTS + program.n_outputs
+    if program.emit_both or scratch.n_rows + n_rows > growing[_RESULTS].size // n_columns:
+        _room_for_results(growing, partition, scratch, n_rows)
+    waiting = WaitingStore(pointer(growing[_WAITING]), program)
+    results = ResultColumns(pointer(growing[_RESULTS]), growing[_RESULTS].size // n_columns)
+    if scratch.n_matches:
+        if program.judges and program.n_once:
+            growing[_POOL] = room_to_give(place, program, growing[_POOL], scratch.n_matches, floor)
+            partition = Partition(place, program, pointer(growing[_POOL]))
+        report(partition, number, waiting, matches, results, scratch, time, ended)
+    if program.emit_both and (ended or scratch.complete) and partition.waiting:
+        complete(scratch.complete_at, partition, number, waiting, results, scratch, time, ended)
+    return partition
+
+
 @kernel
 def detect(
     program_array: Array,
@@ -284,7 +325,6 @@ def detect(
     n = program.n_symbols
     bridged = program.bridged
     awaits = program.absences_at != NONE
-    n_columns = _OUTPUTS + program.n_outputs
     rows = BatchRows(pointer(times), pointer(change_rows), pointer(change_masks))
     columns = Columns(pointer(column_words), pointer(known), column_words.shape[1])
     scratch = Scratch(pointer(scratch_array))
@@ -297,9 +337,7 @@ def detect(
     paused_cursor = at_word(scratch, scratch.event)
     # What may have to grow. As variables, their references would be counted at every event.
     growing = [pool_array, waiting_array, matches_array, results_array]
-    waiting = WaitingStore(pointer(growing[_WAITING]), program)
     matches = Matches(pointer(growing[_MATCHES]), matches_array.size // n, n)
-    results = ResultColumns(pointer(results_array), results_array.size // n_columns)
     if scratch.paused:
         for word in range(_EVENT_WORDS):
             cursor[word] = paused_cursor[word]
@@ -319,7 +357,7 @@ def detect(
         if not resumes:
             if fresh:
                 partition.reset()
-                waiting.clear()
+                WaitingStore(pointer(growing[_WAITING]), program).clear()
                 PoolHeader(pointer(growing[_POOL])).used = _POOL_WORDS
                 scratch.before_words = 0
             start_partition(
@@ -389,30 +427,9 @@ def detect(
                     partition = Partition(place, program, pointer(growing[_POOL]))
                     matches = Matches(pointer(growing[_MATCHES]), growing[_MATCHES].size // n, n)
                     floor = partition.floor_at(time)
-            n_rows = scratch.n_matches
-            if program.emit_both and (ended or (scratch.n_matches and (program.rows or awaits))):
-                n_rows += partition.waiting + scratch.n_matches
-            if not n_rows:
-                continue
-            if program.has_cells and (cursor.is_row or scratch.waits) and scratch.n_matches:
-                behind = cursor.row + cursor.is_row
-                update_aggregates(partition, columns, partition.mask, behind, scratch)
-            if program.emit_both or scratch.n_rows + n_rows > results.length:
-                _room_for_results(growing, partition, scratch, n_rows)
-                waiting = WaitingStore(pointer(growing[_WAITING]), program)
-                results = ResultColumns(
-                    pointer(growing[_RESULTS]), growing[_RESULTS].size // n_columns
-                )
-            if scratch.n_matches:
-                if program.judges and program.n_once:
-                    growing[_POOL] = room_to_give(
-                        place, program, growing[_POOL], scratch.n_matches, floor
-                    )
-                    partition = Partition(place, program, pointer(growing[_POOL]))
-                report(partition, number, waiting, matches, results, scratch, time, ended)
-            if program.emit_both and (ended or scratch.complete) and partition.waiting:
-                complete(
-                    scratch.complete_at, partition, number, waiting, results, scratch, time, ended
+            if scratch.n_matches or (program.emit_both and ended and partition.waiting):
+                partition = _emit(
+                    growing, place, program, cursor, columns, scratch, matches, number, ended, floor
                 )
             if scratch.n_rows >= scratch.most_rows:
                 left = 0
