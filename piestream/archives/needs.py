@@ -43,65 +43,58 @@ class Needs:
         pages = np.flatnonzero(unread)
         if not len(pages) or not len(self.starts):
             return found
-        listed = None if self.key is None else KEYS + self.key
-        table = self.pages.table
-        if listed is not None and listed in table.columns:
-            has_list = table[listed].is_not_null().to_numpy()[pages]
-            found |= self._of_pairs(*self._listed_pairs(pages[has_list], listed))
-            pages = pages[~has_list]
-        step = max(1, _CASES // max(1, len(pages)))
-        for first in range(0, len(self.starts) if len(pages) else 0, step):
-            some = np.arange(first, min(first + step, len(self.starts)))
-            may_have = self._may_have_key(some, pages)
-            self._filter(may_have, some, pages)
-            needs, places = np.nonzero(may_have)
-            found |= self._of_pairs(some[needs], pages[places])
+        firsts, lasts = (times[pages] for times in self.page_times)
+        step = max(1, _CASES // len(pages))
+        for first in range(0, len(self.starts), step):
+            some = slice(first, first + step)
+            near = (firsts < self.starts[some, None]) & (lasts >= self.bounds[some, None])
+            needs, places = np.nonzero(near)
+            needs, own = needs + first, pages[places]
+            may = self._may_have_key(needs, own)
+            found |= self._latest(needs[may], own[may])
         return found
 
-    def _listed_pairs(self, pages: Words, listed: str) -> tuple[Words, Words]:
-        """The needs and the pages whose lists have their keys."""
-        own = pl.DataFrame({"need": np.arange(len(self.keys)), "key": self.keys})
-        pairs = (
-            pl.DataFrame({"page": pages, "key": self.pages.table[listed].gather(pages)})
-            .explode("key")
-            .join(own, on="key", nulls_equal=True)
-        )
-        return pairs["need"].to_numpy(), pairs["page"].to_numpy()
-
     def _may_have_key(self, needs: Words, pages: Words) -> Flags:
-        """Whether pages may have rows of the partitions in need."""
-        shape = (len(needs), len(pages))
-        table = self.pages.table
-        if self.key is None or LOWEST + self.key not in table.columns:
-            return np.ones(shape, np.bool_)
-        keys, chosen = self.keys.gather(needs), table[pages]
+        """Which pages may have rows of partitions in need, pair by pair, by the first key."""
+        if self.key is None or LOWEST + self.key not in self.pages.table.columns:
+            return np.ones(len(needs), np.bool_)
+        is_near = np.zeros(len(self.pages), np.bool_)
+        is_near[pages] = True
+        near, place = np.flatnonzero(is_near), (np.cumsum(is_near) - 1)[pages]
+        chosen = self.pages.table[near]
         low, high = chosen[LOWEST + self.key], chosen[HIGHEST + self.key]
-        ranks = pl.concat([keys, low, high]).rank("dense").cast(pl.Int64).fill_null(0).to_numpy()
-        own, low_rank, high_rank = np.split(ranks, [len(keys), len(keys) + len(low)])
+        ranks = pl.concat([self.keys, low, high]).rank("dense").cast(pl.Int64).fill_null(0)
+        ranked = ranks.to_numpy()
+        own, low_rank, high_rank = np.split(ranked, [len(self.keys), len(self.keys) + len(low)])
         some = (chosen[MISSING + self.key] < chosen[ROWS]).fill_null(True).to_numpy()
         null = (chosen[MISSING + self.key] > 0).fill_null(True).to_numpy()
-        most = np.where(high_rank == 0, ranks.max(initial=0) + 1, high_rank)
-        within = (own[:, None] >= low_rank) & (own[:, None] <= most) & some
-        return np.where((own == 0)[:, None], np.broadcast_to(null, shape), within)
+        most = np.where(high_rank == 0, len(ranked) + 1, high_rank)
+        key = own[needs]
+        may: Flags = (key >= low_rank[place]) & (key <= most[place]) & some[place]
+        may = np.where(key == 0, null[place], may)
+        lists = chosen.get_column(KEYS + self.key, default=None)
+        is_listed = np.zeros(len(near), np.bool_)
+        if lists is not None:
+            is_listed = lists.is_not_null().to_numpy()
+            may &= ~is_listed[place] | _is_listed(lists, self.keys, own, place, key)
+        self._filter(may, needs, pages, near[~is_listed])
+        return may
 
-    def _filter(self, may_have: Flags, needs: Words, pages: Words) -> None:
+    def _filter(self, may: Flags, needs: Words, pages: Words, unlisted: Words) -> None:
         """Leave out pages whose filters say that they have no rows of the partitions in need."""
-        distinct = self.keys.gather(needs).unique().drop_nulls()
-        if self.key is None or len(distinct) * len(self.pages) > _MOST_LOOKS:
+        distinct = self.keys.unique().drop_nulls()
+        if self.key is None or not len(unlisted) or len(distinct) * len(self.pages) > _MOST_LOOKS:
             return
-        own = self.keys.gather(needs)
         for value in distinct.to_list():
             there = self.pages.may_have(self.key, value)
             if there is None:
                 return
-            is_own = (own == value).fill_null(False).to_numpy()
-            may_have[is_own] &= there[pages]
+            is_own = (self.keys == value).fill_null(False).to_numpy()
+            may &= ~is_own[needs] | there[pages]
 
-    def _of_pairs(self, needs: Words, pages: Words) -> Flags:
-        """The latest pages of each need among pairs of both, if they may have what is missing."""
-        firsts, lasts = self.page_times
-        may = (firsts[pages] < self.starts[needs]) & (lasts[pages] >= self.bounds[needs])
-        needs, pages = needs[may], pages[may]
+    def _latest(self, needs: Words, pages: Words) -> Flags:
+        """The latest pages of each need among pairs of both, if they may have the other keys."""
+        lasts = self.page_times[1]
         may = self._may_have_others(needs, pages)
         needs, pages = needs[may], pages[may]
         found = np.zeros(len(self.pages), np.bool_)
@@ -122,3 +115,19 @@ class Needs:
             inside = (own >= low.gather(pages)) & (own <= high.gather(pages))
             found &= inside.fill_null(True).to_numpy()
         return found
+
+
+def _is_listed(
+    lists: pl.Series, keys: pl.Series, ranks: Words, place: Words, wanted: Words
+) -> Flags:
+    """Whether lists of keys, by their places, have the keys of these ranks, pair by pair."""
+    known = pl.DataFrame({"key": keys, "rank": ranks}).unique()
+    there = (
+        pl.DataFrame({"place": np.arange(len(lists)), "key": lists})
+        .explode("key")
+        .join(known, on="key", nulls_equal=True)
+    )
+    size = int(ranks.max(initial=0)) + 1
+    return np.isin(
+        place * size + wanted, there["place"].to_numpy() * size + there["rank"].to_numpy()
+    )

@@ -97,7 +97,7 @@ class Selection:
         self.firsts, self.lasts = found
         self.is_read = np.zeros(len(pages), np.bool_)
         self._rows: pl.DataFrame | None = None
-        #: So many pages are read to decide UNTIL, or to find rows behind cores, twice as many each time,
+        #: So many pages are read to decide UNTIL, or to find rows behind cores, more each time,
         #: and so many to find rows before them, of which the latest page mostly has enough.
         self._more_pages = self._more_before = 1
         #: The most that all may cost: how much is needed is seen as rows are read.
@@ -295,9 +295,12 @@ class Selection:
                 missing |= needs.missing_pages(pages & ~self.is_read)
             if not missing.any():
                 return found, order
-            self.besides += costs.AGAIN * len(self.rows)
-            self._more_pages *= 2
-            self._more_before *= 1 if is_first else 2
+            again = costs.AGAIN * len(self.rows)
+            self.besides += again
+            # where all rows once more cost more than some pages, these may be read in vain
+            times_more = 4 if self.cost_of(missing) < again else 2
+            self._more_pages *= times_more
+            self._more_before *= 1 if is_first else times_more
             is_first = False
             self._add(missing)
 

@@ -9,6 +9,7 @@ scan: so much is lost where it turns out that a scan costs less.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import log2
 from typing import TypeVar
 
 import numpy as np
@@ -58,7 +59,7 @@ def read_by(plan: ArchivePlan) -> Selection:
 def _tried(
     plan: ArchivePlan, work: Callable[[ArchivePlan, Selection], _Result]
 ) -> tuple[Selection, _Result] | float:
-    """The whole, if it is no more than may be tried, or what it costs, as a part of it shows."""
+    """The whole, if it is no more than may be tried, or what it may be expected to cost, as a part of it shows."""
     assert plan.cores is not None
     pages, rare = plan.pages, np.flatnonzero(plan.rare)
     most = costs.trial_cost(pages, bool(plan.query.partition_by)) - plan.looked
@@ -91,7 +92,21 @@ def _tried(
     expected = planned + max(more, 0)
     if expected > SURE * costs.scan_cost(pages):
         raise TooFarError
-    return expected
+    return expected + _deeper(plan, len(rare) / n_tried)
+
+
+def _deeper(plan: ArchivePlan, times_more: float) -> float:
+    """What it costs that of so many times more cores some need rows farther away than those tried.
+
+    The row of a partition that decides an UNTIL is anywhere before: twice as far is looked each time, and all
+    rows are worked on once more.
+    """
+    assert plan.reach is not None
+    if not (plan.query.partition_by and plan.reach.latches):
+        return 0.0
+    assert plan.cores is not None
+    rows = float(plan.pages.rows[plan.selection().wanted(*plan.cores)].sum())
+    return costs.AGAIN * rows * log2(times_more)
 
 
 def _planned(plan: ArchivePlan) -> float:
