@@ -36,14 +36,14 @@ _WAYS: tuple[Literal["eager", "auto"], ...] = ("eager", "auto")
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
     n, times = rows_and_times(
-        __doc__, arguments, 16_000, "of prices; of situations 20 times as many", times=3
+        __doc__, arguments, 64_000, "of prices; of situations 5 times as many", times=3
     )
     with tempfile.TemporaryDirectory() as folder:
         rows = [
             *_prices(Path(folder), n, times),
-            *_situations(Path(folder), 20 * n, times),
+            *_situations(Path(folder), 5 * n, times),
             *_pushes(Path(folder), n, times),
-            *_frames(Path(folder), 100 * n, times),
+            *_frames(Path(folder), 25 * n, times),
         ]
     print(shown([{"what": what, "measured": found} for what, found in rows]))
 

@@ -30,6 +30,8 @@ FILE = "file"
 
 #: No scan is looked for in another one.
 _APART = pl.QueryOptFlags(comm_subplan_elim=False)
+#: So many scans are begun together: Polars has a thread for each, and warns of more than 512.
+_MOST_SCANS = 64
 
 
 @dataclass(frozen=True)
@@ -224,10 +226,14 @@ class Pages:
 
 
 def _collected(scans: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
-    """What some scans give, together, which costs less than one by one."""
+    """What some scans give, many together, which costs less than one by one."""
     if len(scans) == 1:
         return [scans[0].collect()]
-    return pl.collect_all(scans, optimizations=_APART)
+    found: list[pl.DataFrame] = []
+    for first in range(0, len(scans), _MOST_SCANS):
+        some = scans[first : first + _MOST_SCANS]
+        found += pl.collect_all(some, optimizations=_APART)
+    return found
 
 
 def scanned(paths: Sequence[Path], in_folders: Mapping[str, pl.DataType]) -> pl.LazyFrame:

@@ -753,3 +753,22 @@ def test_row_patterns_whose_matches_depend_on_rows_far_away_read_all(
     query = ps.query(_FALL.replace(old, new))
     assert_same(query.run(lake), query.run(rows))
     assert n_read(query, lake) == len(rows)
+
+
+def test_reads_of_many_stretches_are_begun_some_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = ps.archive(tmp_path / "lake", time="ts", page_rows=5)
+    lake.append(pl.DataFrame({"ts": range(6_000)}))
+    wanted = np.arange(0, 1_200, 8)
+    together, collect_all = [], pl.collect_all
+
+    def counted(scans: list[pl.LazyFrame], **options: object) -> list[pl.DataFrame]:
+        together.append(len(scans))
+        return collect_all(scans, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pl, "collect_all", counted)
+    found = pl.concat(lake.pages.read(wanted, ["ts"]))
+    assert found["ts"].to_list() == [5 * page + n for page in wanted for n in range(5)]
+    assert sum(together) == len(wanted)
+    assert max(together) <= 64
