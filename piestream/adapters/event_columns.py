@@ -175,6 +175,14 @@ def time_column(name: str, time: Any, dtype: pl.DataType) -> pl.Series:
         ) from None
 
 
+def refuse_no_time(time: Any) -> None:
+    """Refuse what no column of times can hold, while it is not known yet of which type they are."""
+    value = _plain(time)
+    if isinstance(value, bool) or not isinstance(value, int | date | np.datetime64):
+        instead = "give a whole number, a date or a datetime, whichever the time column will have"
+        raise SchemaError(f"{time!r} is no time; {instead}")
+
+
 def _zones(value: Any, dtype: pl.DataType) -> str | None:
     """What to do where only the zones of two times differ."""
     if isinstance(value, datetime) and isinstance(dtype, pl.Datetime):

@@ -18,6 +18,7 @@ from piestream.adapters.event_columns import (
     event_list,
     event_types,
     events_frame,
+    refuse_no_time,
     time_column,
     value_type,
 )
@@ -169,6 +170,7 @@ class StreamFeed(Feed):
         """Move time on."""
         stream = self.stream
         if stream is None:  # the time's type is not known yet
+            refuse_no_time(time)
             if self._advanced is None or _is_after(time, self._advanced):
                 self._advanced = time
                 self.log.add_copy()

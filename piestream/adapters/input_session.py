@@ -7,7 +7,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import polars as pl
 
-from piestream.adapters.event_columns import event_list, event_types, events_frame
+from piestream.adapters.event_columns import (
+    event_list,
+    event_types,
+    events_frame,
+    refuse_no_time,
+)
 from piestream.adapters.feeds import Feed, Given, Opening, ticks_of_time
 from piestream.adapters.frames import Kind, as_kind, as_polars
 from piestream.adapters.inputs import InputBinding, Inputs, bound_inputs
@@ -117,6 +122,7 @@ class InputFeed(Feed):
     def advance(self, time: Any, kind: Kind) -> Given:
         """Move time on."""
         if self.stream is None:
+            refuse_no_time(time)
             self._keep(None, time)
             self.log.add_copy()
             return as_kind(kind, pl.DataFrame()), kind

@@ -5,12 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
 import piestream as ps
 
 ONE = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
+OF_TWO = ps.query(
+    "FROM s ORDER BY t WITH r ORDER BY t DEFINE a AS s.x > 1, b AS r.y PATTERN a before b WITHIN 9"
+)
 KEYED = ps.query("FROM s PARTITION BY k ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9")
 BOTH = ps.query("FROM s ORDER BY t DEFINE a AS x > 1 PATTERN a WITHIN 9 EMIT ON BOTH")
 
@@ -250,6 +255,18 @@ def test_advance_before_the_first_event_moves_time_on_too() -> None:
     session.advance(10)
     with pytest.raises(ps.LateEventError):
         session.push(event(5))
+
+
+@pytest.mark.parametrize("time", [None, True, 1.5, "2024-01-01", [], np.datetime64("NaT"), pd.NaT])
+@pytest.mark.parametrize("query", [ONE, OF_TWO], ids=["one stream", "two"])
+def test_what_is_no_time_is_refused_before_the_first_event_too(query: ps.Query, time: Any) -> None:
+    session = query.open()
+    with pytest.raises(ps.SchemaError, match="is no time; give a whole number, a date"):
+        session.advance(time)
+    session.advance(np.int64(3))  # and a time still counts
+    session.push(event(4), stream="s" if query is OF_TWO else None)
+    with pytest.raises(ps.LateEventError):
+        session.push({"t": 2, "x": 5, "y": True}, stream="r" if query is OF_TWO else None)
 
 
 def test_a_frame_may_have_nothing_but_nulls_in_a_column() -> None:
