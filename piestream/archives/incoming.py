@@ -108,13 +108,23 @@ def _as_before(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
+def _are_times(own: pl.DataType, dtype: pl.DataType) -> bool:
+    """Whether both are dates with times, with zones or without."""
+    if not isinstance(own, pl.Datetime) or not isinstance(dtype, pl.Datetime):
+        return False
+    return (own.time_zone is None) == (dtype.time_zone is None)
+
+
 def _of_type(column: pl.Series, dtype: pl.DataType) -> pl.Series:
-    """A column in the type of earlier rows. Whole numbers are taken for floats, too, where none is changed."""
+    """A column in the type of earlier rows, where that changes no value.
+
+    Whole numbers are taken for floats, too, and times of another unit, or with another zone.
+    """
     own, name = column.dtype, column.name
     if own in (dtype, pl.Null):
         return column.cast(dtype)
     holds_more = own.is_integer() and (dtype.is_integer() or dtype.is_float())
-    if holds_more or (own == pl.Float32 and dtype == pl.Float64):
+    if holds_more or (own == pl.Float32 and dtype == pl.Float64) or _are_times(own, dtype):
         found = column.cast(dtype, strict=False)
         is_changed = (found.cast(own, strict=False) != column).fill_null(
             True

@@ -226,6 +226,39 @@ def test_numbers_that_the_type_of_earlier_rows_holds_are_taken(
     assert lake.verify() == []
 
 
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (pl.Datetime("us", "Europe/Berlin"), pl.Datetime("us", "UTC")),
+        (pl.Datetime("ns", "UTC"), pl.Datetime("us", "America/Lima")),
+        (pl.Datetime("us"), pl.Datetime("ns")),
+    ],
+)
+def test_times_that_the_type_of_earlier_rows_holds_are_taken(
+    tmp_path: Path, first: Any, then: Any
+) -> None:
+    at = pl.Series("ts", [datetime(2026, 3, 1), datetime(2026, 3, 29, 1)])
+    zone = first.time_zone and "UTC"
+    at = at.dt.replace_time_zone(zone)
+    lake = ps.archive(tmp_path, time="ts")
+    lake.append(pl.DataFrame({"ts": at[:1].cast(first), "x": at[:1].cast(first)}))
+    lake.append(pl.DataFrame({"ts": at[1:].cast(then), "x": at[1:].cast(then)}))
+    found = lake.scan().collect()
+    assert found["ts"].equals(at.cast(first))
+    assert found["x"].equals(found["ts"].alias("x"))
+
+
+def test_times_that_would_be_others_in_the_type_of_earlier_rows_are_refused(tmp_path: Path) -> None:
+    fine, coarse = pl.Datetime("ns"), pl.Datetime("us")
+    lake = ps.archive(tmp_path, time="ts")
+    lake.append(pl.DataFrame({"ts": pl.Series([1, 2_000], dtype=pl.Int64).cast(coarse)}))
+    with pytest.raises(ps.SchemaError, match="ts has .* cannot hold"):
+        lake.append(pl.DataFrame({"ts": pl.Series([1_000_001], dtype=pl.Int64).cast(fine)}))
+    with pytest.raises(ps.SchemaError, match="ts has type .*UTC.* cast it"):
+        lake.append([{"ts": datetime(2026, 3, 1, tzinfo=UTC)}])
+    assert lake.rows == 2
+
+
 def test_compact_has_the_rows_of_one_file_in_memory_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
