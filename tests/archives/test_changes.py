@@ -252,9 +252,9 @@ def test_times_that_would_be_others_in_the_type_of_earlier_rows_are_refused(tmp_
     fine, coarse = pl.Datetime("ns"), pl.Datetime("us")
     lake = ps.archive(tmp_path, time="ts")
     lake.append(pl.DataFrame({"ts": pl.Series([1, 2_000], dtype=pl.Int64).cast(coarse)}))
-    with pytest.raises(ps.SchemaError, match="ts has .* cannot hold"):
+    with pytest.raises(ps.SchemaError, match=r"ts has .* cannot hold"):
         lake.append(pl.DataFrame({"ts": pl.Series([1_000_001], dtype=pl.Int64).cast(fine)}))
-    with pytest.raises(ps.SchemaError, match="ts has type .*UTC.* cast it"):
+    with pytest.raises(ps.SchemaError, match=r"ts has type .*UTC.* cast it"):
         lake.append([{"ts": datetime(2026, 3, 1, tzinfo=UTC)}])
     assert lake.rows == 2
 
