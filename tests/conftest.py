@@ -8,7 +8,7 @@ import signal
 import pytest
 
 #: So many seeds take a minute or so on two cores; a long run takes as many minutes as hours.
-_DEFAULT = 250
+_DEFAULT = 200
 _LONG = 20_000
 #: Seeds in one test: large enough to share what is loaded, small enough for pytest-xdist.
 _CHUNK = 50
