@@ -772,3 +772,21 @@ def test_reads_of_many_stretches_are_begun_some_at_a_time(
     assert found["ts"].to_list() == [5 * page + n for page in wanted for n in range(5)]
     assert sum(together) == len(wanted)
     assert max(together) <= 64
+
+
+def test_until_is_not_decided_by_a_silence_that_max_gap_allows(tmp_path: Path) -> None:
+    # it has held since 49500, so what is up again at 50000 begins nothing; only rows from before tell
+    rows = pl.DataFrame({"ts": range(0, 100_000, 5)}).with_columns(
+        up=pl.col("ts").is_in([49_500, 50_000, 90_000]),
+        down=pl.col("ts").is_in([80_000, 89_900]),
+        on=pl.col("ts").is_in([50_010, 90_010]),
+    )
+    lake = ps.archive(tmp_path / "lake", time="ts", page_rows=10)
+    lake.append(rows)
+    query = ps.query(
+        "FROM s ORDER BY ts MAX GAP 9 DEFINE f AS up UNTIL down, b AS on PATTERN f contains b WITHIN 60"
+    )
+    found = query.run(lake)
+    assert_same(found, query.run(rows))
+    assert found["f_ts"].to_list() == [90_000]
+    assert n_read(query, lake) < len(rows)
