@@ -49,13 +49,13 @@ class Needs:
             some = slice(first, first + step)
             near = (firsts < self.starts[some, None]) & (lasts >= self.bounds[some, None])
             needs, places = np.nonzero(near)
-            needs, own = needs + first, pages[places]
-            may = self._may_have_key(needs, own)
-            found |= self._latest(needs[may], own[may])
+            own = pages[places]
+            may = self._may_have_key(self.keys[some], needs, own)
+            found |= self._latest(needs[may] + first, own[may])
         return found
 
-    def _may_have_key(self, needs: Words, pages: Words) -> Flags:
-        """Which pages may have rows of partitions in need, pair by pair, by the first key."""
+    def _may_have_key(self, keys: pl.Series, needs: Words, pages: Words) -> Flags:
+        """Which pages may have rows of the partitions of some needs, pair by pair, by the first key."""
         if self.key is None or LOWEST + self.key not in self.pages.table.columns:
             return np.ones(len(needs), np.bool_)
         is_near = np.zeros(len(self.pages), np.bool_)
@@ -63,9 +63,9 @@ class Needs:
         near, place = np.flatnonzero(is_near), (np.cumsum(is_near) - 1)[pages]
         chosen = self.pages.table[near]
         low, high = chosen[LOWEST + self.key], chosen[HIGHEST + self.key]
-        ranks = pl.concat([self.keys, low, high]).rank("dense").cast(pl.Int64).fill_null(0)
+        ranks = pl.concat([keys, low, high]).rank("dense").cast(pl.Int64).fill_null(0)
         ranked = ranks.to_numpy()
-        own, low_rank, high_rank = np.split(ranked, [len(self.keys), len(self.keys) + len(low)])
+        own, low_rank, high_rank = np.split(ranked, [len(keys), len(keys) + len(low)])
         some = (chosen[MISSING + self.key] < chosen[ROWS]).fill_null(True).to_numpy()
         null = (chosen[MISSING + self.key] > 0).fill_null(True).to_numpy()
         most = np.where(high_rank == 0, len(ranked) + 1, high_rank)
@@ -76,21 +76,26 @@ class Needs:
         is_listed = np.zeros(len(near), np.bool_)
         if lists is not None:
             is_listed = lists.is_not_null().to_numpy()
-            may &= ~is_listed[place] | _is_listed(lists, self.keys, own, place, key)
-        self._filter(may, needs, pages, near[~is_listed])
+            may &= ~is_listed[place] | _is_listed(lists, keys, own, place, key)
+        self._filter(may, keys, needs, pages, near[~is_listed])
         return may
 
-    def _filter(self, may: Flags, needs: Words, pages: Words, unlisted: Words) -> None:
+    def _filter(
+        self, may: Flags, keys: pl.Series, needs: Words, pages: Words, unlisted: Words
+    ) -> None:
         """Leave out pages whose filters say that they have no rows of the partitions in need."""
-        distinct = self.keys.unique().drop_nulls()
+        distinct = keys.unique().drop_nulls()
         if self.key is None or not len(unlisted) or len(distinct) * len(self.pages) > _MOST_LOOKS:
             return
-        for value in distinct.to_list():
+        number = np.zeros(len(keys), np.int64)  # 0: a missing one, of which filters say nothing
+        may_be_on = np.ones((len(distinct) + 1, len(self.pages)), np.bool_)
+        for n, value in enumerate(distinct.to_list(), 1):
             there = self.pages.may_have(self.key, value)
             if there is None:
                 return
-            is_own = (self.keys == value).fill_null(False).to_numpy()
-            may &= ~is_own[needs] | there[pages]
+            number[(keys == value).fill_null(False).to_numpy()] = n
+            may_be_on[n] = there
+        may &= may_be_on[number[needs], pages]
 
     def _latest(self, needs: Words, pages: Words) -> Flags:
         """The latest pages of each need among pairs of both, if they may have the other keys."""
