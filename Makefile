@@ -3,6 +3,7 @@
 # make test    install what the tests need, and run them all
 # make check   ruff, the layers, and mypy
 # make experiments  measure: EXPERIMENTS='fig4a gain', a group, or all; ARGS=--full
+# make gate    the working copy beside the last release, in turns; BASE=4244688 beside any commit
 # make docs    the pages as a site, in out/site
 # make bench   measure the engine by itself: make experiments EXPERIMENTS=benchmarks
 #
@@ -15,13 +16,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 EXPERIMENTS ?= all
+BASE ?=
 ARGS ?=
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 RECIPES := pyproject.toml constraints.txt
 DATA := examples/requirements.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-spark java test check docs bench experiments clean
+.PHONY: help install demo demo-spark java test check docs bench gate experiments clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -112,6 +114,9 @@ $(VENV)/.installed-docs: $(BIN)/python $(RECIPES)
 	@echo 'installing piestream and what makes its site'
 	@$(PIP_INSTALL) -e '.[docs]'
 	@touch $@ $(VENV)/.installed
+
+gate: $(VENV)/.installed-experiments
+	@$(BIN)/python -m experiments.gate --base "$(BASE)" $(ARGS)
 
 # A link or an anchor that leads nowhere is an error.
 docs: $(VENV)/.installed-docs
