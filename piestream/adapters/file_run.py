@@ -68,7 +68,7 @@ class FileRun:
                 held.append(rows)
                 n_held += len(rows)
                 if self.sort or n_held <= WHOLE_ROWS:
-                    yield pl.DataFrame(schema=self.binding.result_schema)
+                    yield self.binding.no_results.clear()
                     continue
                 rows, held = pl.concat(held), None
             yield from stream.portions(rows)
@@ -137,7 +137,7 @@ def run_files(query: Query, options: FileOptions) -> pl.DataFrame:
             results = [result for result in run.results() if len(result)]
         if run.limit.cut:
             warn_of_result(f"stopped at limit={options.limit}: there are more rows")
-        return pl.concat([pl.DataFrame(schema=run.binding.result_schema), *results])
+        return pl.concat([run.binding.no_results, *results])
 
     try:
         return collected(sort=False)

@@ -11,7 +11,6 @@ import polars as pl
 
 from piestream.adapters.read_columns import columns_to_read, pandas_may_be_time
 from piestream.errors import SchemaError
-from piestream.expressions.columns import columns_named
 from piestream.language.model import Query
 from piestream.plan.columns import is_moment
 
@@ -29,7 +28,7 @@ def as_polars(frame: Any, query: Query | None = None) -> tuple[pl.DataFrame, Kin
     if isinstance(frame, pl.DataFrame):
         types = frame.schema
         read = _columns(query, types.names(), lambda name: is_moment(types[name]))
-        return frame.select(columns_named(read)), "polars"
+        return (frame if read == frame.columns else frame[read]), "polars"
     if isinstance(frame, Mapping):
         raise TypeError("a dict is no frame: give pl.DataFrame(columns), or a list of dicts")
     import narwhals as nw

@@ -65,7 +65,7 @@ def inputs_result(
     results = list(limit.of(chain(pieces, stream.last_portions())))
     if limit.cut:
         warn_of_result(f"stopped at limit={limit.rows}: there are more rows")
-    return pl.concat([stream.no_results, *results])
+    return stream.concatenated(results)
 
 
 def run(query: Query, rows: Any, options: RunOptions) -> Any:
@@ -90,9 +90,10 @@ def run(query: Query, rows: Any, options: RunOptions) -> Any:
 def _matches(query: Query, frame: pl.DataFrame | pl.LazyFrame, options: RunOptions) -> pl.DataFrame:
     """Every match in a Polars frame. Of a lazy one only the columns that are needed are read."""
     binding = bound(query, frame.collect_schema())
-    needed = frame.select(columns_named(binding.columns))
-    if isinstance(needed, pl.LazyFrame):
-        needed = needed.collect()
+    if isinstance(frame, pl.LazyFrame):
+        needed = frame.select(columns_named(binding.columns)).collect()
+    else:
+        needed = frame[list(binding.columns)]  # which is no query of Polars
     threads = options.threads
     if threads is None:
         threads = (os.cpu_count() or 1) if len(needed) >= CHUNK_ROWS else 1
@@ -106,7 +107,7 @@ def _matches(query: Query, frame: pl.DataFrame | pl.LazyFrame, options: RunOptio
     results = list(limit.of(chain(pieces, stream.last_portions())))
     if limit.cut:
         warn_of_result(f"stopped at limit={limit.rows}: there are more rows")
-    return pl.concat([stream.no_results, *results])
+    return stream.concatenated(results)
 
 
 def _can_be_cut(binding: Binding, frame: pl.DataFrame) -> bool:

@@ -38,7 +38,7 @@ def found_in(
 ) -> pl.DataFrame:
     """The result rows of some projected rows, of which all predicates may be known."""
     if not len(rows):
-        return pl.DataFrame(schema=binding.result_schema)
+        return binding.no_results.clear()
     threads = options.threads
     if threads is None:
         threads = (os.cpu_count() or 1) if len(rows) >= CHUNK_ROWS else 1
@@ -126,7 +126,7 @@ def found_completed(
     than the selection may.
     """
     if not plan.cores:
-        return 0, pl.DataFrame(schema=plan.binding.result_schema)
+        return 0, plan.binding.no_results.clear()
     assert plan.reach is not None
     times = plan.pages.times(plan.binding.time.name)
     assert times is not None

@@ -78,7 +78,7 @@ class ArchiveRun:
             yield from self._scan.results()
             self.read_rows = self.source.done
             return
-        yield pl.DataFrame(schema=self.binding.result_schema)
+        yield self.binding.no_results.clear()
         yield from self.limit.of(self._selected())
 
     def _selected(self) -> Iterator[pl.DataFrame]:
@@ -189,7 +189,7 @@ def _collected(
 ) -> pl.DataFrame:
     source = ArchiveSource(str(archive.path), plan.pages, archive.time)
     work = ArchiveRun(plan.query, source, options, sort=sort, plan=plan)
-    found = pl.concat([pl.DataFrame(schema=work.binding.result_schema), *work.results()])
+    found = pl.concat([work.binding.no_results, *work.results()])
     if work.limit.cut:
         warn_of_result(f"stopped at limit={options.limit}: there are more rows")
     return found

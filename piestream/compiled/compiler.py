@@ -23,13 +23,58 @@ class Address(types.Type):
     """The Numba type of a record or of rows (lowering.py)."""
 
 
-def compile_loop(function: Callable[..., Any], signature: Any, inline: bool) -> Any:
+class Loop:
+    """A loop of which Numba knows nothing until Python calls it, or another loop that is compiled does.
+
+    Most loops are called by others only, and are parts of those: where these are loaded from the disk,
+    nobody ever asks for their parts.
+    """
+
+    #: All there are.
+    known: ClassVar[list[Loop]] = []
+
+    def __init__(
+        self, function: Callable[..., Any], declared: Callable[[], Any], inline: bool
+    ) -> None:
+        self.function = function
+        self._declared = declared
+        self._inline = inline
+        self._dispatcher: Any = None
+        self.known.append(self)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether only other loops can call it, because it takes pointers."""
+        return _takes_pointers(self._declared())
+
+    @property
+    def dispatcher(self) -> Any:
+        """The loop as Numba knows it; one that Python may call is compiled, or loaded, for that."""
+        if self._dispatcher is None:
+            with global_compiler_lock:
+                if self._dispatcher is None:
+                    self._dispatcher = _compiled(self.function, self._declared(), self._inline)
+        return self._dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.dispatcher._numba_type_
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.dispatcher(*arguments)
+
+
+def _takes_pointers(signature: Any) -> bool:
+    return any(isinstance(argument, types.CPointer | Address) for argument in signature.args)
+
+
+def _compiled(function: Callable[..., Any], signature: Any, inline: bool) -> Any:
     """Compile a loop ahead of its first call, keep it on disk, and let other threads run.
 
     One that takes pointers is called by other loops only: it is compiled when one of them asks for
     it, as a part of that one, and neither kept on disk nor loaded from there.
     """
-    inner = any(isinstance(argument, types.CPointer | Address) for argument in signature.args)
+    inner = _takes_pointers(signature)
     dispatcher = njit(
         nogil=True,
         no_cpython_wrapper=inner,
@@ -58,34 +103,45 @@ class SeparateLoop:
     #: All there are.
     known: ClassVar[list[SeparateLoop]] = []
 
-    def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+    def __init__(self, function: Callable[..., Any], declared: Callable[[], Any]) -> None:
         self.function = function
-        self.signature = signature
-        self._dispatcher = njit(
-            nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy"
-        )(function)
-        self._dispatcher._cache = KernelCache(function, announcement.begin)
+        self._declared = declared
+        self._dispatcher: Any = None
         self.known.append(self)
+
+    @property
+    def signature(self) -> Any:
+        """The types of what it takes and gives."""
+        return self._declared()
 
     @property
     def is_compiled(self) -> bool:
         """Whether this process has its machine code."""
-        return bool(self._dispatcher.overloads)
+        return self._dispatcher is not None
 
     def address(self) -> int:
         """Where its machine code begins; it is loaded from the disk or compiled first."""
         with global_compiler_lock:
             if not self.is_compiled:
+                dispatcher = njit(
+                    nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy"
+                )(self.function)
+                dispatcher._cache = KernelCache(self.function, announcement.begin)
                 with announcement.of_one(), seldom_collected():
-                    self._dispatcher.compile(self.signature)
-                self._dispatcher.disable_compile()
+                    dispatcher.compile(self.signature)
+                dispatcher.disable_compile()
+                self._dispatcher = dispatcher
             compiled = next(iter(self._dispatcher.overloads.values()))
         found: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
         return found
 
 
-def compiled_part(dispatcher: Any) -> Any:
+def compiled_part(loop: Loop) -> Any:
     """What has been compiled of a loop that others call, which is done on its first use."""
+    return _part(loop.dispatcher)
+
+
+def _part(dispatcher: Any) -> Any:
     if not dispatcher.overloads:
         dispatcher.compile(dispatcher.declared)
         dispatcher.disable_compile()
@@ -93,7 +149,7 @@ def compiled_part(dispatcher: Any) -> Any:
 
 
 def _template(dispatcher: Any, arguments: Any, keywords: Any) -> Any:
-    compiled_part(dispatcher)
+    _part(dispatcher)
     return type(dispatcher).get_call_template(dispatcher, arguments, keywords)
 
 

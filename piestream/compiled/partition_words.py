@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -16,21 +18,19 @@ __all__ = ["PartitionWords"]
 Words = NDArray[np.int64]
 
 
-class PartitionWords:
+class PartitionWords(ABC):
     """The words of partitions with dense numbers, which are given away again after their release.
 
     ``words`` is the array that the loops work on; there may be room for more partitions in it. Each
-    row begins with a ``record``, which has the ``last_time`` of its partition, and is as ``blank`` before
-    the first event. At the place ``sequence`` is what orders the last event in its time, where a
-    column does.
+    row begins with a ``record``, which has the ``last_time`` of its partition. At the place ``sequence``
+    is what orders the last event in its time, where a column does.
     """
 
-    def __init__(self, record: type[Record], blank: Words, sequence: int) -> None:
+    def __init__(self, record: type[Record], width: int, sequence: int) -> None:
         self.count = 0
-        self.width = len(blank)
+        self.width = width
         self.words = np.zeros(0, np.int64)
         self._record = record
-        self._blank = blank
         self._last_time = record.offset("last_time")
         self._sequence = sequence
         self._free: list[int] = []
@@ -40,6 +40,17 @@ class PartitionWords:
         words = with_room(self.words, self.count * self.width)
         view = memoryview(words)  # type: ignore[arg-type]
         return copied_but(self, memo, words=words, _view=view)
+
+    @abstractmethod
+    def _reset(self, blank: Words) -> None:
+        """Make words those of a partition before its first event."""
+
+    @cached_property
+    def _blank(self) -> Words:
+        """A partition before its first event; an input that comes whole needs none."""
+        blank = np.zeros(self.width, np.int64)
+        self._reset(blank)
+        return blank
 
     def add(self, count: int) -> Words:
         """The numbers of so many new partitions, without any event yet."""

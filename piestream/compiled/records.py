@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -48,7 +48,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from piestream.compiled.compiler import SeparateLoop, compile_loop
+from piestream.compiled.compiler import Loop, SeparateLoop
 from piestream.compiled.interpreted import (
     INTERPRETED,
     BitWords,
@@ -80,6 +80,7 @@ __all__ = [
     "inline_kernel",
     "kernel",
     "method",
+    "ready",
     "separate_kernel",
 ]
 
@@ -312,6 +313,11 @@ def kernel(function: F) -> F:
     return loop
 
 
+def ready(loop: F) -> F:
+    """A loop as machine code, for who calls it so often that a call of Python's counts."""
+    return getattr(loop, "dispatcher", loop)
+
+
 def inline_kernel(function: F) -> F:
     """A loop that becomes part of the one that calls it, where a call would cost too much."""
     loop: F = _loop(function, inline=True)
@@ -331,12 +337,11 @@ def separate_kernel(function: Callable[P, R]) -> Separate[P, R]:
 
     Whoever calls it has that from Python, and gives it before the arguments.
     """
-    arguments, result = _annotated(function)
     loop: Any
     if INTERPRETED:
-        loop = InterpretedSeparate(_in_python(function, [hint is int for hint in arguments]))
+        loop = InterpretedSeparate(_in_python(function))
     else:
-        loop = SeparateLoop(function, numba_type(result)(*map(numba_type, arguments)))
+        loop = SeparateLoop(function, _declared(function))
         register_separate(loop)
     return loop  # type: ignore[no-any-return]
 
@@ -355,12 +360,21 @@ def _annotated(function: Callable[..., Any], owner: Any = None) -> tuple[list[An
     return [owner, *hints.values()] if owner else [*hints.values()], result
 
 
+def _declared(function: Callable[..., Any], owner: Any = None) -> Callable[[], Any]:
+    """Finds the Numba types that a loop is annotated with, once somebody asks for them."""
+
+    @cache
+    def declared() -> Any:
+        arguments, result = _annotated(function, owner)
+        return numba_type(result)(*map(numba_type, arguments))
+
+    return declared
+
+
 def _loop(function: Callable[..., Any], owner: Any = None, inline: bool = False) -> Any:
-    arguments, result = _annotated(function, owner)
     if INTERPRETED:
-        return _in_python(function, [hint is int for hint in arguments])
-    signature = numba_type(result)(*map(numba_type, arguments))
-    return compile_loop(function, signature, inline)
+        return _in_python(function, owner)
+    return Loop(function, _declared(function, owner), inline)
 
 
 class InterpretedSeparate:
@@ -376,8 +390,9 @@ class InterpretedSeparate:
         return 0
 
 
-def _in_python(function: Callable[..., Any], is_int: list[bool]) -> Callable[..., Any]:
+def _in_python(function: Callable[..., Any], owner: Any = None) -> Callable[..., Any]:
     """The function itself, which reckons in 64 bits as the compiled one does."""
+    is_int = [hint is int for hint in _annotated(function, owner)[0]]
 
     @wraps(function)  # which also keeps the mark of a method
     def interpreted(*arguments: Any) -> Any:

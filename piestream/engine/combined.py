@@ -179,7 +179,7 @@ class CombinedStream(Stream):
                 self._compaction.allow()
             if self.lateness is not None and buffer.latest != INT64_MIN:
                 results.append(self._advance_watermark(buffer.watermark))
-            return self._concat(results)
+            return self.concatenated(results)
 
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
@@ -463,7 +463,7 @@ class CombinedStream(Stream):
         intervals = self._intervals.known(came, silent, found, self._instants)
         self._counts.ties += 0 if intervals is None else intervals.repeated
         batch = self._batch(found, came.numbers, intervals)
-        return self._concat(list(map(self._results, self._found(batch, limit))))
+        return self.concatenated(list(map(self._results, self._found(batch, limit))))
 
     def _due(self, limit: int) -> Words:
         """The partitions in which time alone may bring something before ``limit``."""
@@ -509,7 +509,7 @@ class JoinStream(CombinedStream):
         """
         self._buffer.observe_time(passed)
         rows = rows.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(NUMBER))
-        return self._concat([self._detect_until(rows, passed), *self.last_portions()])
+        return self.concatenated([self._detect_until(rows, passed), *self.last_portions()])
 
 
 def _latest_time(rows: pl.DataFrame) -> int:

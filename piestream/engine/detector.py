@@ -6,9 +6,10 @@ predicates nor where rows come from; batch, sessions and Spark all drive this on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache, cached_property
 from itertools import pairwise
 from threading import Lock
 from types import ModuleType
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from piestream.compiled.arrays import with_room
 from piestream.compiled.constants import INT64_MAX, INT64_MIN, NONE
+from piestream.compiled.records import ready
 from piestream.copies import copied_but
 from piestream.engine.adaption import JoinOrderAdaption
 from piestream.engine.batches import Batch, Changes, SingleEventBatch
@@ -28,7 +30,7 @@ from piestream.engine.state import DetectorState
 from piestream.engine.timers import DeadlineTimers
 from piestream.errors import StateError
 from piestream.intervals.runs import find_changes
-from piestream.joins.batch import detect
+from piestream.joins.batch import Detected, detect
 from piestream.joins.given import judge_rows
 from piestream.joins.partition_table import PartitionTable
 from piestream.joins.records import Program
@@ -69,6 +71,12 @@ class Work:
     steps: int = 0
     visits: int = 0
     deadlines: int = 0
+
+
+@cache
+def _ready_detect() -> Callable[..., Detected]:
+    """The outermost loop without a way through Python, which would count at single events."""
+    return ready(detect)
 
 
 def _maintenance() -> ModuleType:
@@ -112,12 +120,14 @@ class Detector:
         self.waits = self.gap != NONE or self.partitions.has_deadlines
         self.work = Work()
         self._expected = 0  # result rows of a call
-        self._event = SingleEventBatch(0)
-        self._workroom = Workroom(self.program)
-        alone = Workroom(self.program)
-        space = np.empty(_LEAST_RESULT_WORDS + self.result_columns, np.int64)
-        self._room_of_event = (alone.scratch, alone.matches, space)
+        self._event: SingleEventBatch | None = None
+        self._room_of_event: tuple[Words, Words, Words]  # what calls over single events work with
         self._stopped = False
+
+    @cached_property
+    def _workroom(self) -> Workroom:
+        """The room of calls over batches; those over whole partitions have one each."""
+        return Workroom(self.program)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Detector:
         return copied_but(
@@ -177,11 +187,11 @@ class Detector:
         if (mask == 0 or self.ignores_unchanged) and partitions.pass_over(partition, time, mask):
             return None
         event = self._event
-        if event.n_columns != len(values):
-            event = self._event = SingleEventBatch(len(values))
+        if event is None or event.n_columns != len(values):
+            event = self._new_event(len(values))
         event.fill(partition, time, mask, values, is_float)
         state = (partitions.words, self.pool, self.waiting)
-        self.pool, self.waiting, _, results, n_rows, steps, visits, _ = detect(
+        self.pool, self.waiting, _, results, n_rows, steps, visits, _ = _ready_detect()(
             self.program,
             state,
             event.arrays,
@@ -201,6 +211,14 @@ class Detector:
         if self.waits and is_open and self.timers.needs_touch(partition, time):
             self.timers.touch(event.partitions)
         return rows if n_rows else None
+
+    def _new_event(self, n_columns: int) -> SingleEventBatch:
+        """A batch of one event, and room for calls over it."""
+        room = Workroom(self.program)
+        space = np.empty(_LEAST_RESULT_WORDS + self.result_columns, np.int64)
+        self._room_of_event = (room.scratch, room.matches, space)
+        self._event = SingleEventBatch(n_columns)
+        return self._event
 
     def detect_whole(
         self, batch: Batch, now: int, threads: int = 1, closes: bool = False,

@@ -126,7 +126,7 @@ class Stream:
         self._compaction = CompactionClock()
         self._counts = Statistics()
         #: This very frame is given for an event that completes no match.
-        self.no_results = pl.DataFrame(schema=binding.result_schema)
+        self.no_results = binding.no_results
         #: Called with the result rows that are found, if they are observed.
         self.on_results: Callable[[pl.DataFrame], None] | None = None
         self._observed = True
@@ -158,7 +158,7 @@ class Stream:
 
     def process_projected(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Process projected rows."""
-        return self._concat(list(self.portions(rows)))
+        return self.concatenated(list(self.portions(rows)))
 
     def portions(self, rows: pl.DataFrame, most_rows: int | None = None) -> Iterator[pl.DataFrame]:
         """As `process_projected`, in portions of about so many result rows; some have none.
@@ -189,7 +189,7 @@ class Stream:
             self._compaction.allow()
             if self._buffer.latest != INT64_MIN:
                 results.append(self._advance_watermark(self._buffer.watermark))
-            return self._concat(results)
+            return self.concatenated(results)
 
     def process_event(
         self, time: int, key: Any, mask: int | MaskOf, values: Sequence[Any], sequence: int | None,
@@ -228,7 +228,7 @@ class Stream:
         detector = self.detector
         is_due = self._compaction.is_due(time, detector.window, detector.n_partitions)
         if is_due or time > detector.next_timeout:
-            result = self._concat([result, self._advance_watermark(time)])
+            result = self.concatenated([result, self._advance_watermark(time)])
         return result
 
     def _comes_next(self, partition: int, sequence: int | None) -> bool:
@@ -269,7 +269,7 @@ class Stream:
 
         ``at_end`` "close" ends what is open at the last event of its partition.
         """
-        return self._concat(list(self.last_portions(at_end)))
+        return self.concatenated(list(self.last_portions(at_end)))
 
     def last_portions(
         self, at_end: AtEnd | None = None, most_rows: int = PORTION_ROWS
@@ -423,7 +423,7 @@ class Stream:
                 )
             self.binding = binding
             self._projection = self._buffer.projection = projection
-            self.no_results = pl.DataFrame(schema=binding.result_schema)
+            self.no_results = binding.no_results
             self.detector.replace_program(binding.compiled.program)
             self._partitions.schema = {n: binding.schema[n] for n in binding.query.partition_by}
             self._attributes = AttributeColumns(binding, self._attributes.by_attribute)
@@ -570,7 +570,8 @@ class Stream:
         """Which of the matches that fulfil WHERE are given."""
         return self.detector.judge(*judged.rows(passing))
 
-    def _concat(self, results: list[pl.DataFrame]) -> pl.DataFrame:
+    def concatenated(self, results: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """Results as one frame, without a query of Polars where one of them has all rows."""
         some = [result for result in results if len(result)]
         if not some:
             return self.no_results.clear()

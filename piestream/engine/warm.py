@@ -65,10 +65,13 @@ def warm() -> Warmed:
         for module in iter_modules([str(root.joinpath(*package.split(".")))]):
             import_module(f"piestream.{package}.{module.name}")
     if not INTERPRETED:
-        from piestream.compiled.compiler import SeparateLoop
+        from piestream.compiled.compiler import Loop, SeparateLoop
 
-        for loop in SeparateLoop.known:
-            loop.address()
+        for loop in Loop.known:
+            if not loop.is_part:
+                assert loop.dispatcher is not None
+        for separate in SeparateLoop.known:
+            separate.address()
     seconds = time.perf_counter() - started
     directory = None if INTERPRETED else cache.kept_in(str(root / "joins" / "batch.py"))
     return Warmed(_compiled() - before, seconds, directory)

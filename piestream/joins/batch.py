@@ -203,6 +203,19 @@ def _mask_now(cursor: EventCursor, partition: Partition, columns: Columns, scrat
 
 
 @inline_kernel
+def _apply_runs(
+    cursor: EventCursor, partition: Partition, columns: Columns, scratch: Scratch
+) -> int:
+    """Start and end runs as the predicates say; gives the symbols (as bits) of which one has ended."""
+    mask = cursor.mask
+    scratch.instant = cursor.time
+    ended = apply_event(partition, scratch, columns, cursor.time, mask, cursor.row, mask, 0)
+    if scratch.closing:
+        delay_ends(partition, ended)
+    return ended
+
+
+@inline_kernel
 def _apply_mask(
     cursor: EventCursor, partition: Partition, columns: Columns, scratch: Scratch, mask: int
 ) -> int:
@@ -323,7 +336,7 @@ def detect(
     scratch_array, matches_array, results_array = room
     program = Program(pointer(program_array))
     n = program.n_symbols
-    bridged = program.bridged
+    is_plain = program.is_plain
     awaits = program.absences_at != NONE
     rows = BatchRows(pointer(times), pointer(change_rows), pointer(change_masks))
     columns = Columns(pointer(column_words), pointer(known), column_words.shape[1])
@@ -382,20 +395,25 @@ def detect(
                 ):
                     break
                 time = cursor.time
-                if scratch.closing:
-                    partition = Partition(place, program, pointer(growing[_POOL]))
-                mask = _mask_now(cursor, partition, columns, scratch)
+                mask = cursor.mask
+                if not is_plain:
+                    if scratch.closing:
+                        partition = Partition(place, program, pointer(growing[_POOL]))
+                    mask = _mask_now(cursor, partition, columns, scratch)
                 started = mask & ~partition.mask
                 if started and any_ring_full(partition, started, minus(time, program.shortest)):
                     growing[_POOL] = grow_full_rings(partition, growing[_POOL], started)
                     partition = Partition(place, program, pointer(growing[_POOL]))
-                ended = _apply_mask(cursor, partition, columns, scratch, mask)
-                if program.has_lists:
-                    ended |= _apply_intervals(
-                        growing, place, program, scratch, columns, interval_rows, time, started,
-                        ended,
-                    )  # fmt: skip
-                    partition = Partition(place, program, pointer(growing[_POOL]))
+                if is_plain:
+                    ended = _apply_runs(cursor, partition, columns, scratch)
+                else:
+                    ended = _apply_mask(cursor, partition, columns, scratch, mask)
+                    if program.has_lists:
+                        ended |= _apply_intervals(
+                            growing, place, program, scratch, columns, interval_rows, time,
+                            started, ended,
+                        )  # fmt: skip
+                        partition = Partition(place, program, pointer(growing[_POOL]))
                 scratch.n_matches = 0
             else:
                 resumes = Paused.NO
@@ -405,10 +423,12 @@ def detect(
                 if begins:
                     scratch.item = 0
                     scratch.depth = DONE
-                floor = partition.floor_at(time) if bridged else minus(time, program.shortest)
-                if program.judges:
-                    floor = earliest_given(partition, floor)
-                    scratch.barred = not awaits and is_barred(partition, time)
+                floor = minus(time, program.shortest)
+                if not is_plain:
+                    floor = partition.floor_at(time)
+                    if program.judges:
+                        floor = earliest_given(partition, floor)
+                        scratch.barred = not awaits and is_barred(partition, time)
                 while not drain_queue(partition, scratch, matches, floor) and not scratch.paused:
                     used = matches.capacity * n
                     growing[_MATCHES] = ensure_capacity(growing[_MATCHES], used, used)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from piestream.compiled.constants import INT64_MAX, NONE, OPEN
 from piestream.compiled.primitives import trailing_zeros
-from piestream.compiled.records import kernel
+from piestream.compiled.records import inline_kernel, kernel
 from piestream.intervals.ticks import lasts, plus
 from piestream.joins.partition import Partition
 from piestream.joins.records import Symbol
@@ -40,7 +40,7 @@ def is_allowed_count(symbol: Symbol, slot: Slot, event: int) -> bool:
     return count >= symbol.at_least_events and (at_most == NONE or count <= at_most)
 
 
-@kernel
+@inline_kernel
 def end_intervals(partition: Partition, scratch: Scratch, ended: int, time: int, event: int) -> int:
     """End the intervals of symbols (as bits); gives those that fulfil their constraints.
 
@@ -54,6 +54,9 @@ def end_intervals(partition: Partition, scratch: Scratch, ended: int, time: int,
         slot = partition.ring(s).latest()
         slot[program.end_instant] = scratch.instant
         slot.end = time
+        if not program.bounded >> s & 1:
+            kept |= 1 << s
+            continue
         symbol = program.symbols[s]
         if _has_allowed_length(symbol, slot.start, time) and _has_allowed_count(
             partition, symbol, slot, event

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from piestream.compiled.constants import NONE
 from piestream.compiled.primitives import trailing_zeros
-from piestream.compiled.records import kernel
+from piestream.compiled.records import inline_kernel, kernel
 from piestream.intervals.aggregates import Columns
 from piestream.joins.counters import note_counts
 from piestream.joins.durations import end_intervals, pass_most_events, reach_lengths
@@ -72,7 +72,7 @@ def _enqueue_pair(scratch: Scratch, c: int, x_id: int, y_id: int) -> None:
     item.ids[1] = y_id
 
 
-@kernel
+@inline_kernel
 def _step_automata(partition: Partition, scratch: Scratch, s: int, mask: int) -> None:
     """Let the automata of a symbol's constraints read the event; queue the pairs they decide."""
     program = partition.program
@@ -151,9 +151,11 @@ def apply_event(
 
     # intervals that become valid: at their end, at their start, or by their length
     latest = event - 1 if scratch.closing else event  # the end of the input is no event
-    rest = kept & ~partition.valid | reach_lengths(partition, holds, time, latest)
-    if program.exceeds and not scratch.closing:
-        pass_most_events(partition, scratch, mask, holds)
+    rest = kept & ~partition.valid
+    if program.valid_at_length | program.exceeds:
+        rest |= reach_lengths(partition, holds, time, latest)
+        if program.exceeds and not scratch.closing:
+            pass_most_events(partition, scratch, mask, holds)
     if program.n_present == 1:
         rest |= started & partition.valid
     while rest:
@@ -175,7 +177,7 @@ def apply_deadline(partition: Partition, scratch: Scratch, kept: int) -> None:
         rest &= rest - 1
 
 
-@kernel
+@inline_kernel
 def drain_queue(partition: Partition, scratch: Scratch, matches: Matches, floor: int) -> bool:
     """Insert the queued items one by one, and find the matches that each completes.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from piestream.compiled.constants import INT64_MAX, NONE, OPEN
 from piestream.compiled.primitives import at_word
-from piestream.compiled.records import Carried, Record, Words, kernel
+from piestream.compiled.records import Carried, Record, Words, inline_kernel, kernel
 from piestream.intervals.aggregates import Columns
 from piestream.intervals.runs import first_row_at
 from piestream.intervals.ticks import minus, plus
@@ -24,6 +24,7 @@ from piestream.joins.partition import Partition
 from piestream.joins.result_rows import Closing
 from piestream.joins.scratch import IS_OVER, Place, Scratch
 from piestream.joins.slots import update_aggregates
+from piestream.joins.state_records import MOST_EVENTS
 
 _AT_SILENCE, _BETWEEN, _AT_EVENT = map(int, (Place.SILENCE, Place.BETWEEN, Place.EVENT))
 
@@ -62,7 +63,7 @@ class BatchRows(Record):
     change_masks: Carried[Words]
 
 
-@kernel
+@inline_kernel
 def _pass_silence(cursor: EventCursor, rows: BatchRows, partition: Partition) -> bool:
     """Go to the next change; True if a silence before it is over, which is an event of its own."""
     if cursor.change == cursor.change_end:
@@ -83,7 +84,7 @@ def _pass_silence(cursor: EventCursor, rows: BatchRows, partition: Partition) ->
     return True
 
 
-@kernel
+@inline_kernel
 def _take_change(
     cursor: EventCursor, rows: BatchRows, partition: Partition, columns: Columns, scratch: Scratch
 ) -> bool:
@@ -102,7 +103,7 @@ def _take_change(
     return partition.program.rows != 0  # a change of no predicate is a row of an interval
 
 
-@kernel
+@inline_kernel
 def _find_due(
     cursor: EventCursor, rows: BatchRows, partition: Partition, columns: Columns, scratch: Scratch
 ) -> bool:
@@ -110,6 +111,10 @@ def _find_due(
     following = cursor.row_end
     if cursor.change < cursor.change_end:
         following = rows.change_rows[cursor.change]
+    if partition.due == INT64_MAX and partition.due_event == MOST_EVENTS:
+        cursor.row = following
+        cursor.stage = Stage.SILENCE
+        return False
     row = following
     if partition.due <= rows.times[following - 1]:
         row = first_row_at(rows.times, cursor.row + cursor.is_row, following, partition.due)

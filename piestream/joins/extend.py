@@ -25,7 +25,7 @@ from piestream.joins.state_records import Slot
 DONE = -1
 
 
-@kernel
+@inline_kernel
 def _next_range(program: Program, ring: Ring, join: Join, source: Slot, cursor: ScanCursor) -> bool:
     """Move on to the next range of the source's partners; False after the last."""
     head = ring.head
@@ -69,7 +69,7 @@ def _next_range(program: Program, ring: Ring, join: Join, source: Slot, cursor: 
     return False
 
 
-@kernel
+@inline_kernel
 def begin_scan(partition: Partition, join: Join, cursor: ScanCursor, floor: int) -> None:
     """Put the cursor before the first range."""
     has_ranges = join.last_ended_before != NONE or join.first_starting_after != NONE
@@ -188,7 +188,7 @@ def _emit_product(program: Program, seed: Seed, scratch: Scratch, matches: Match
     return True
 
 
-@kernel
+@inline_kernel
 def extend(partition: Partition, scratch: Scratch, matches: Matches, floor: int) -> bool:
     """Write down every match that the seed's bound intervals complete.
 

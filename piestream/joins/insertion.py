@@ -286,7 +286,7 @@ def _raise_bound(
     return propagate_bound(partition, floor, s, item.ids[side], item.constraint)
 
 
-@kernel
+@inline_kernel
 def _insert_pair(partition: Partition, scratch: Scratch, item: Item, floor: int) -> int:
     """Insert a decided pair."""
     program = partition.program
@@ -325,7 +325,7 @@ def _insert_pair(partition: Partition, scratch: Scratch, item: Item, floor: int)
     return constraint.seed
 
 
-@kernel
+@inline_kernel
 def insert(partition: Partition, scratch: Scratch, item: Item, floor: int) -> int:
     """Insert a queued item into its index; gives the seed to extend it by, or NONE.
 

@@ -24,14 +24,16 @@ class PartitionTable(PartitionWords):
     """The words of the partitions of a pattern: what the loops know of each."""
 
     def __init__(self, program: Words) -> None:
-        header = Program.over(program)
-        blank = np.zeros(header.partition_words, np.int64)
-        Partition.over(blank, program=header).reset()
-        super().__init__(Partition, blank, header.sequence_at + Sequence.offset("last"))
+        header, self._program = Program.over(program), program
+        last = header.sequence_at + Sequence.offset("last")
+        super().__init__(Partition, header.partition_words, last)
         self._rings = header.n_symbols * RingHeader.size
         self._bridges = header.bridges_at
         self._awaited = header.absences_at
         self._given = header.given_at
+
+    def _reset(self, blank: Words) -> None:
+        Partition.over(blank, program=Program.over(self._program)).reset()
 
     def ring_column(self, field: str) -> Words:
         """A field of the rings of all partitions, by partition and symbol: a view."""

@@ -47,6 +47,9 @@ class Symbol(Record):
     """A symbol of the query. Words are words of its slots."""
 
     width: int  # words of a slot
+    is_plain: (
+        int  # 1: a slot has nothing but endpoints, partners and bounds to be set when it opens
+    )
     buckets: int  # first of the words that are no part of the slot's interval: of its key indexes
     key: int  # first of its entries in the table of keys
     key_end: int
@@ -305,6 +308,9 @@ class Program(Record):
     n_constraints: int
     n_automata: int  # constraints, with those that only name
     n_rings: int  # one a symbol, one a listed constraint
+    #: 1: intervals are runs as they are, all matches are given, and no two events have one time. So nothing
+    #: but an event, or a silence, changes what there is, and most of what follows is not asked for.
+    is_plain: int
     rows: int  # symbols (as bits) whose intervals come as rows
     has_lists: int  # 1: some constraints are listed
     shortest: int  # ticks: the shortest time for which intervals of some symbol are kept
@@ -329,6 +335,7 @@ class Program(Record):
     has_cells: int  # whether anything is kept of rows: aggregates, or numbers of events
     counts_events: int  # whether a symbol bounds the number of its intervals' events
     valid_at_length: int  # symbols (as bits) of Validity.AT_LENGTH
+    bounded: int  # symbols (as bits) whose intervals' lengths or numbers of events are bounded
     exceeds: int  # symbols (as bits) that are absent and have a greatest number of events
     in_ranges: int  # symbols (as bits) of constraints that allow before or after
     all_after: int  # symbols (as bits) that all their constraints allow to begin after the other

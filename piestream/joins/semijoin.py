@@ -213,6 +213,7 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
         ring.set_candidate(slot_id)
     if second < floor:
         return visits
+    is_ranged = program.in_ranges >> s & 1
     for number in range(symbol.incident, symbol.incident_end):
         incident = program.incidents[number]
         if incident.constraint == via:
@@ -221,6 +222,9 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
         mine = constraint.sides[incident.side]
         theirs = constraint.sides[1 - incident.side]
         if theirs.bound == NONE:
+            continue
+        partners = slot.partners(mine.partners)
+        if constraint.listed == NONE and not is_ranged and partners.lo == NONE:
             continue
         given = min(symbol.own_bound(slot), second if mine.bound == lowest_word else lowest)
         if given < floor:
@@ -246,7 +250,6 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
                         )
             note_given(partition, constraint, incident.side, slot_id, given)
         else:
-            partners = slot.partners(mine.partners)
             if partners.lo != NONE:
                 other_id = first_live_partner(mine.scan, partners, others.head)
                 while other_id <= partners.hi:
@@ -259,7 +262,7 @@ def propagate_bound(partition: Partition, floor: int, s: int, slot_id: int, via:
                             partition, floor, s_other, other_id, incident.constraint
                         )
                     other_id = next_partner(mine.scan, partners, other_id)
-            if not program.in_ranges >> s & 1:
+            if not is_ranged:
                 continue
         for scan_range in range(ScanRange.EARLIER, ScanRange.LATER + 1):
             other_id = NONE

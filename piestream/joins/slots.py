@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from piestream.compiled.constants import NONE, OPEN
 from piestream.compiled.primitives import at_word, keep_alive, pointer, trailing_zeros
-from piestream.compiled.records import Array, kernel
+from piestream.compiled.records import Array, inline_kernel, kernel
 from piestream.intervals.aggregates import Columns, add_rows, clear_cell
 from piestream.joins.keys import drop_keys, index_keys
 from piestream.joins.listed import drop_pairs
@@ -13,7 +13,7 @@ from piestream.joins.partition import Partition
 from piestream.joins.records import Validity
 from piestream.joins.rings import grow_ring
 from piestream.joins.scratch import Scratch
-from piestream.joins.state_records import NO_MATCH, UNBOUNDED, BridgedSlot
+from piestream.joins.state_records import NO_MATCH, UNBOUNDED, BridgedSlot, Slot
 
 
 @kernel
@@ -55,7 +55,7 @@ def drop_interval(partition: Partition, s: int, floor: int) -> None:
     partition.valid |= 1 << s
 
 
-@kernel
+@inline_kernel
 def any_ring_full(partition: Partition, started: int, floor: int) -> bool:
     """Whether the ring of a symbol that starts an interval is full of live ones."""
     while started:
@@ -96,19 +96,12 @@ def delay_ends(partition: Partition, symbols: int) -> None:
 
 
 @kernel
-def open_interval(partition: Partition, s: int, time: int, instant: int, event: int) -> None:
-    """Open an interval of a symbol, whose first event has this number."""
+def _keep_start(partition: Partition, s: int, slot: Slot, instant: int, event: int) -> None:
+    """Keep of an interval that opens what only some symbols need: instants, gaps, events, aggregates."""
     program = partition.program
     symbol = program.symbols[s]
-    ring = partition.ring(s)
-    slot_id = ring.tail
-    slot = ring.slot(slot_id)
-    for word in range(symbol.buckets):
-        slot[word] = NONE
     slot[program.start_instant] = instant
     slot[program.end_instant] = OPEN
-    slot.start = time
-    slot.end = OPEN
     if symbol.bridging != NONE:
         bridged = BridgedSlot(slot)
         bridged.since = OPEN
@@ -122,6 +115,25 @@ def open_interval(partition: Partition, s: int, time: int, instant: int, event: 
         if symbol.counter != NONE:
             event = partition[program.counters[symbol.counter].before]
         slot[symbol.first_event] = event
+    for number in range(symbol.cell, symbol.cell_end):
+        cell = program.cells[number]
+        clear_cell(cell, at_word(slot, cell.word))
+
+
+@inline_kernel
+def open_interval(partition: Partition, s: int, time: int, instant: int, event: int) -> None:
+    """Open an interval of a symbol, whose first event has this number."""
+    program = partition.program
+    symbol = program.symbols[s]
+    ring = partition.ring(s)
+    slot_id = ring.tail
+    slot = ring.slot(slot_id)
+    for word in range(symbol.buckets):
+        slot[word] = NONE
+    slot.start = time
+    slot.end = OPEN
+    if not symbol.is_plain:
+        _keep_start(partition, s, slot, instant, event)
     for word in range(symbol.bound, symbol.range_bound_end):
         slot[word] = NO_MATCH
     if symbol.bound < symbol.bound_end:
@@ -130,9 +142,6 @@ def open_interval(partition: Partition, s: int, time: int, instant: int, event: 
     else:
         slot.match_bound = UNBOUNDED
         ring.set_candidate(slot_id)
-    for number in range(symbol.cell, symbol.cell_end):
-        cell = program.cells[number]
-        clear_cell(cell, at_word(slot, cell.word))
     ring.tail = slot_id + 1
     bit = 1 << s
     dropped = partition.dropped & bit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import groupby
 
 import numpy as np
@@ -108,6 +109,36 @@ def _place_rows(draft: ProgramDraft) -> int:
     return at + state_records.Progress.size * bool(draft.distances)
 
 
+def _has_lists(draft: ProgramDraft) -> bool:
+    """Whether some constraints are listed, or intervals come as rows."""
+    return any(constraint.listed != NONE for constraint in draft.constraints) or bool(draft.rows)
+
+
+def _is_plain(draft: ProgramDraft) -> bool:
+    """Whether intervals are runs as they are, each match is given, and no two events have one time."""
+    query = draft.query
+    return not (
+        _has_lists(draft) or draft.bridged or draft.absent or query.is_sequenced or query.limits
+    )
+
+
+def _is_bounded(symbol: Mapping[str, int]) -> bool:
+    """Whether the lengths, or the numbers of events, of a symbol's intervals are bounded."""
+    bounds = ("at_least", "at_most", "at_least_events", "at_most_events")
+    return any(symbol[bound] != NONE for bound in bounds)
+
+
+def _opens_plainly(draft: ProgramDraft, symbol: Mapping[str, int]) -> bool:
+    """Whether nothing is kept of a symbol's interval from its start on but its endpoints and partners."""
+    kept = ("bridging", "ended_before", "first_event")
+    tables = (("cell", "cell_end"), ("gap", "gap_end"))
+    return not (
+        draft.query.is_sequenced
+        or any(symbol[word] != NONE for word in kept)
+        or any(symbol[first] != symbol[end] for first, end in tables)
+    )
+
+
 def assembled(draft: ProgramDraft) -> Words:
     """The program; its join orders are still to be written."""
     symbols = range(len(draft.symbols))
@@ -124,15 +155,18 @@ def assembled(draft: ProgramDraft) -> Words:
         n_constraints=len(draft.edges),
         n_automata=len(draft.constraints),
         n_rings=draft.n_rings,
+        is_plain=_is_plain(draft),
         rows=bits_word(draft.rows),
-        has_lists=any(constraint.listed != NONE for constraint in draft.constraints)
-        or bool(draft.rows),
+        has_lists=_has_lists(draft),
         shortest=length_word(min(kept.length for kept in draft.ticks.kept)),
         gap=length_word(draft.ticks.max_gap),
         emit_both=draft.query.emit is Emit.BOTH,
         partition_words=shifted_at + state_records.Shifted.size * is_shifted,
         n_outputs=len(draft.outputs),
-        symbols=[records.Symbol.packed(**fields) for fields in draft.symbols],
+        symbols=[
+            records.Symbol.packed(**(fields | {"is_plain": _opens_plainly(draft, fields)}))
+            for fields in draft.symbols
+        ],
         incidents=draft.incidents,
         constraints=[
             constraint.packed(number, draft.join_orders.is_cyclic)
@@ -155,6 +189,7 @@ def assembled(draft: ProgramDraft) -> Words:
         valid_at_length=bits_word(
             s for s in symbols if draft.symbols[s]["validity"] == Validity.AT_LENGTH
         ),
+        bounded=bits_word(s for s in symbols if _is_bounded(draft.symbols[s])),
         exceeds=bits_word(
             s for s in draft.absent if draft.query.symbols[s].at_most_events is not None
         ),

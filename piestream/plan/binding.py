@@ -92,6 +92,11 @@ class Binding:
         """The columns of the result and their types."""
         return {output.name: output.dtype for output in self.outputs}
 
+    @cached_property
+    def no_results(self) -> pl.DataFrame:
+        """The result of an input without a match."""
+        return pl.DataFrame(schema=self.result_schema)
+
     def attribute_type(self, attribute: Attribute) -> pl.DataType:
         """The type of the column that an attribute is of."""
         binding = self.parts[attribute.stream].binding if self.parts else self

@@ -29,8 +29,9 @@ class RowPartitionTable(PartitionWords):
     """The words of the partitions of a row pattern. Behind the threads is what orders events of one time."""
 
     def __init__(self, program: Words) -> None:
-        header = Program.over(program)
+        header, self._program = Program.over(program), program
         sequence = Partition.offset("threads") + header.n_states
-        blank = np.zeros(sequence + header.is_sequenced, np.int64)
-        Partition.over(blank, program=header).reset()
-        super().__init__(Partition, blank, sequence)
+        super().__init__(Partition, sequence + header.is_sequenced, sequence)
+
+    def _reset(self, blank: Words) -> None:
+        Partition.over(blank, program=Program.over(self._program)).reset()
