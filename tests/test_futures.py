@@ -17,18 +17,18 @@ from piestream.language.distances import Distance
 from piestream.language.model import Query
 from piestream.language.parts import Constraint, Emit, Endpoint, Source, Symbol
 from piestream.relations import ALL_NAMES, Relation, inverse, relation_of
-from tests import absent
-from tests.absent import (
+from tests.oracle import matches
+from tests.oracle.futures import last_instant
+from tests.oracle.questions import (
     CERTAIN,
+    NEVER,
     RELATIONS,
     Asked,
     Moment,
     Sequenced,
     Span,
     ToCome,
-    last_instant,
 )
-from tests.oracle import matches
 from tests.truth import column
 
 
@@ -212,7 +212,7 @@ def test_a_system_of_differences_is_satisfied_where_some_endpoints_satisfy_it(se
         return False
 
     assert is_satisfied(now * 6) is (until is not None)
-    if until is not None and until < absent.NEVER:
+    if until is not None and until < NEVER:
         assert is_satisfied(until * 6 - 4)
         assert not is_satisfied(until * 6)
 
@@ -274,7 +274,7 @@ def test_instants_of_one_time_are_ordered_and_no_time_apart(seed: int) -> None:
         return False
 
     assert is_satisfied(4 * now + is_behind) is (until is not None)
-    if until is not None and until < absent.NEVER:
+    if until is not None and until < NEVER:
         first = math.ceil(4 * until) if until % 1 == 0 else 4 * math.floor(until) + 1
         assert is_satisfied(first - 1)
         assert not is_satisfied(first)
