@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 from piestream.language.model import Query
@@ -34,6 +36,7 @@ class History:
             if source.kind is StreamKind.EVENTS
         }
         self.events: dict[int, dict[Time, Row]] = instants_of(query.streams, of_events, inputs)
+        self.times = {stream: list(events) for stream, events in self.events.items()}
         self.ready = dict(self._ready(streams))
         #: What ends behind the last instant of the partition is shown with that.
         self.shown: dict[Time, int] = {}
@@ -195,8 +198,9 @@ class History:
 
     def taken(self, time: Time) -> int:
         """The time to which the window counts: that which has passed."""
-        passed = [t for t in self.instants if t <= time and t not in self.shown]
-        return max(self.shown_time(time), *map(math.floor, passed))
+        before = reversed(self.instants[: bisect_right(self.instants, time)])
+        passed = next((t for t in before if t not in self.shown), time)
+        return max(self.shown_time(time), math.floor(passed))
 
     def _close(self, last: Time, passed: Time) -> set[Time]:
         """End what is open, behind the last instant or a tick later; gives the instants.
@@ -226,15 +230,17 @@ class History:
 
     # What is known when
 
+    def instants_from(self, first: Time) -> Iterator[Time]:
+        """The instants that are not before one."""
+        return islice(self.instants, bisect_left(self.instants, first), None)
+
     def _validated(self, symbol: Any, known: Known) -> Known | None:
         """The interval with the instant from which it counts."""
         least = 0 if symbol.at_least is None else self.clock.ticks(symbol.at_least)
         most = None if symbol.at_most is None else self.clock.ticks(symbol.at_most)
         fewest, largest = symbol.at_least_events or 0, symbol.at_most_events
         ends_late = most is not None or largest is not None
-        for now in self.instants:
-            if now < known.since:
-                continue
+        for now in self.instants_from(known.since):
             end = known.end_at(now)
             if end is not None:
                 length = self.shown_time(end) - math.floor(known.start)
@@ -260,11 +266,10 @@ class History:
         ends = [end for end in (known.end_at(now), known.ceased_at(now)) if end is not None]
         if known.end is not None and not ends:
             ends = [known.end]
-        return [
-            row
-            for time, row in self.events.get(stream, {}).items()
-            if known.start <= time <= now and all(time < end for end in ends)
-        ]
+        events = self.events.get(stream, {})
+        times = self.times.get(stream, [])
+        last = min([bisect_right(times, now), *(bisect_left(times, end) for end in ends)])
+        return [events[time] for time in times[bisect_left(times, known.start) : last]]
 
     # Symbols
 

@@ -107,14 +107,15 @@ class Pairs:
         return self._decisions[key]
 
     def _first_decision(self, x: str, y: str, xi: Known, yi: Known) -> Time | None:
-        for now in self.history.instants:
-            if now < max(xi.since, yi.since):
-                continue
+        ends = (xi.end_since, yi.end_since)
+        for now in self.history.instants_from(max(xi.since, yi.since)):
             comes = now in self.history.coming or now in self.history.shown
-            if not comes and now not in (xi.end_since, yi.end_since):
+            if not comes and now not in ends:
                 continue  # distances are decided at events
             if all(self._fits(x, y, xi, yi, one) for one in self._outlooks(x, y, xi, yi, now)):
                 return now
+            if all(end is not None and end <= now for end in ends):
+                break  # nothing is to come any more
         return None
 
     def relation(self, x: str, y: str, bound: dict[str, Known], at: Time) -> str | None:
