@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
+from piestream.language.parts import Constraint
 from piestream.relations import ALL_NAMES
 from tests.oracle.history import History
 from tests.oracle.known import Known, time_of
@@ -19,14 +20,14 @@ Time = Fraction | int
 
 
 class Pairs:
-    """The constraints of a query on pairs of intervals of a partition."""
+    """Constraints on pairs of intervals of a partition."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, constraints: Iterable[Constraint]) -> None:
         self.history = history
         self._decisions: dict[tuple[str, str, int, int, int, int], Time | None] = {}
         self.allowed: dict[tuple[str, str], frozenset[str]] = {}
         self.distances = {}
-        for constraint in history.query.constraints:
+        for constraint in constraints:
             x, y, names = constraint.x, constraint.y, allowed_by(constraint)
             self.allowed[x, y] = names
             self.allowed[y, x] = frozenset(INVERSE[name] for name in names)

@@ -109,7 +109,8 @@ class Partition:
 
     def __init__(self, history: History) -> None:
         self.history = history
-        self.pairs, self.absences = Pairs(history), Absences(history)
+        self.pairs = Pairs(history, history.query.constraints)
+        self.absences = Absences(history)
         self.query, self.inputs = history.query, history.inputs
         self._tried = 0
 
