@@ -207,7 +207,7 @@ def _dicts(rows: Any) -> list[dict[str, Any]]:
 
 
 def disagreements(many: ManyAbsences, way: str, seed: int) -> list[str]:
-    """What one way in says otherwise than the rules."""
+    """Cases of which one way in says otherwise than the rules."""
     got: dict[int, list[Row]] = {number: [] for number in range(len(many.cases))}
     for row in _found(many, way, Random(f"{way} {seed}")):
         got[row["k"]].append(many.told(row))

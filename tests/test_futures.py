@@ -1,4 +1,4 @@
-"""What absence means, of intervals that are written down: its rules one by one."""
+"""The rules of absence one by one, of intervals that are written down, and the futures that are tried."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_match_is_complete_no_earlier_than_it_is_certain() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_system_of_differences_is_satisfied_where_some_endpoints_satisfy_it(seed: int) -> None:
+def test_the_futures_that_are_tried_are_enough(seed: int) -> None:
     """All ends that may come are tried, in steps that are small beside the lengths."""
     rng = Random(seed)
     now = 6
@@ -225,7 +225,7 @@ def _keeps(at: Mapping[Any, int], distance: Any, fine: int = 6) -> bool:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_instants_of_one_time_are_ordered_and_no_time_apart(seed: int) -> None:
-    """The same where several events have one time: all instants that may come are tried, three a time."""
+    """Where several events have one time: all instants that may come are tried, three a time."""
     rng = Random(f"sequenced {seed}")
     now, is_behind = 6, rng.random() < 0.5
     present = {"a": _placed(rng, rng.random() < 0.5)}

@@ -82,7 +82,7 @@ class Group:
         return found
 
     def has_count(self, events: int, more_may_come: bool) -> bool:
-        """Whether so many events are allowed, or may become so."""
+        """True if so many events are allowed, or may become so."""
         return (more_may_come or events >= self.fewest) and (
             self.largest is None or events <= self.largest
         )
@@ -140,7 +140,7 @@ class Absences:
         return None
 
     def _possible_until(self, group: Group, bound: Mapping[str, Known], now: Time) -> Time | None:
-        """Until when, as far as is known at an instant, a NOT could be satisfied; None: it cannot."""
+        """The instant until which, as far as is known at one, a NOT could be satisfied; None: it cannot."""
         found: Time | None = None
         for spans, is_known in self._may_be_absent(group, bound, now):
             until = self._last_instant(group, bound, spans, now, is_known)
@@ -153,7 +153,7 @@ class Absences:
     def _may_be_absent(
         self, group: Group, bound: Mapping[str, Known], now: Time
     ) -> Iterator[tuple[list[Span | None], bool]]:
-        """What each interval of an absent symbol may be, so far as is known; None: one is none of it.
+        """All that each interval of an absent symbol may be, so far as is known; None: it is none.
 
         Then that of one to come. And whether it is known to be one: of a silence, that it is long enough.
         """
@@ -177,7 +177,7 @@ class Absences:
         now: Time,
         is_known: bool,
     ) -> Time | None:
-        """The same for one interval of an absent symbol, or (if it may be nothing) for one to come.
+        """The instant until which one interval of an absent symbol, or one to come, could satisfy a NOT.
 
         What holds in all cases is certain.
         """
@@ -237,7 +237,7 @@ class Absences:
         return None
 
     def _known_late(self, source: Source) -> Iterator[tuple[str, int] | None]:
-        """How long after its start, or its end, a match of a query may become known, by its windows alone.
+        """The time after its start, or its end, by which a match of a query is known, by its windows alone.
 
         None: when it begins, or ends, as others do.
         """
@@ -263,7 +263,7 @@ class Absences:
         name: str,
         after: bool,
     ) -> bool:
-        """Whether no run of two symbols touches the gap between an absent interval and one of the match.
+        """True if no run of two symbols touches the gap between an absent interval and one of the match.
 
         The absent one (None: one to come) lies ``after``, or before. What is interrupted has ended, or the gap
         would not be one, or nothing would begin behind it.
@@ -281,7 +281,7 @@ class Absences:
         )
 
     def _is_after(self, one: Known, end: Time, now: Time) -> bool:
-        """Whether an interval has not ended by an end, whatever comes next."""
+        """True if an interval has not ended by an end, whatever comes next."""
         known = one.end_at(now)
         if known is None:
             known = one.ceased_at(now)
@@ -290,7 +290,7 @@ class Absences:
         return known > end
 
     def _may_count(self, group: Group, one: Known, span: Span, now: Time) -> bool:
-        """Whether an interval has as many events as are asked for, or may come to have them."""
+        """True if an interval has as many events as are asked for, or may come to have them."""
         stream = self.history.query.symbol(group.name).stream
         if stream not in self.history.events:
             return True
@@ -317,7 +317,7 @@ class Absences:
 
 
 def _is_known_late(source: Source) -> bool:
-    """Whether matches of a query may become known later than they end."""
+    """True if matches of a query may become known later than they end."""
     query = source.query
     if query is None:
         return False

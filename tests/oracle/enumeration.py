@@ -151,7 +151,7 @@ class Futures:
         return found | {far, -far}
 
     def _between(self) -> set[int]:
-        """How far apart both endpoints of the absent interval are tried."""
+        """The lengths of the absent interval that are tried."""
         found = self._ties(self.end, self.start)
         for y in self.unknown:
             both = product(self._ties(self.end, y), self._ties(y, self.start))
@@ -161,7 +161,7 @@ class Futures:
     # The absent interval
 
     def _absent_intervals(self) -> tuple[_Endpoint, _Endpoint]:
-        """Where it may start and end, as far as its own lengths let it."""
+        """The endpoints that an absent interval may have, as far as its own lengths let it."""
         between = _beside(self._between())
         starts, ends = self._known_time(self.start), self._known_time(self.end)
         if starts is None:
@@ -257,7 +257,7 @@ class Futures:
         return self.spans[name].places[which == "te"] if name in self.spans else None
 
     def _is_delayed(self, name: str, which: str) -> bool:
-        """Whether an endpoint lies a tick behind where it is shown, once the input is closed."""
+        """True if an endpoint lies a tick behind where it is shown, once the input is closed."""
         if name not in self.spans:
             return self.now.closes and not (isinstance(self.one, ToCome) and self.one.late)
         span = self.spans[name]
@@ -270,7 +270,7 @@ class Futures:
         return self._endpoint(name, which, np.array([time * self.ranks + rank]))
 
     def _kept_until(self, name: str, start: _Endpoint, end: _Endpoint) -> Any:
-        """Until when an interval of the match can keep all conditions beside each absent one."""
+        """The instants until which an interval of the match can keep all conditions beside each absent one."""
         of_match = self._match_endpoint(name, "ts")
         always = self.far * self.ranks * 2
         if (name, "te") in self.known:
@@ -286,7 +286,7 @@ class Futures:
         return best
 
     def _ends_to_come(self, name: str, start: _Endpoint, end: _Endpoint) -> Iterator[Any]:
-        """When an interval of the match may end, the latest first."""
+        """The instants at which an interval of the match is let end, the latest first."""
         last = (name, "te")
         yield np.full(start.instant.shape, self.far * 2 * self.ranks)
         for node, of in ((self.start, start), (self.end, end)):
@@ -297,7 +297,7 @@ class Futures:
     def _keeps(
         self, name: str, start: _Endpoint, end: _Endpoint, first: _Endpoint, last: _Endpoint
     ) -> Any:
-        """Whether an interval of the match keeps its conditions with each absent one."""
+        """True for each absent interval with which one of the match keeps its conditions."""
         endpoints = {
             self.start: start,
             self.end: end,
@@ -320,7 +320,7 @@ class Futures:
         return kept
 
     def _is_apart(self, last: _Endpoint, start: _Endpoint, length: int | None) -> Any:
-        """Whether the absent run begins behind one of the same predicate, which it does not touch."""
+        """True if the absent run begins behind one of the same predicate, which it does not touch."""
         if length is not None:
             return start.time - last.time > length * FINE
         return last.instant < start.instant
@@ -332,7 +332,7 @@ def _beside(times: Collection[int]) -> Any:
 
 
 def _order(x: _Endpoint, y: _Endpoint) -> Any:
-    """Which of two endpoints is the first: -1 or 1, or 0 if they are at one instant."""
+    """The order of two endpoints: -1 or 1, or 0 if they are at one instant."""
     if x.place is not None and y.place is not None:
         return np.int8((x.place > y.place) - (x.place < y.place))
     if x.place is not None and not y.is_hidden:
@@ -352,7 +352,7 @@ def _allowing(names: frozenset[str]) -> Any:
 
 
 def _has(name: str, ss: int, se: int, es: int, ee: int) -> bool:
-    """Whether a relation is that of an interval to another one, of whose endpoints these are the orders."""
+    """True if a relation is that of an interval to another one, of whose endpoints these are the orders."""
     orders = {"xsys": ss, "xsye": se, "xeys": es, "xeye": ee}
     for left, sign, right in RELATIONS[name]:
         order = orders[left + right] if left[0] == "x" else -orders[right + left]

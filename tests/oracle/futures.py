@@ -1,4 +1,4 @@
-"""Until when some interval may still satisfy all of a ``NOT (…)``, as far as is known at a moment."""
+"""The instant until which some interval may still satisfy all of a ``NOT (…)``, as far as is known at a moment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["last_instant"]
 def last_instant(
     asked: Asked, now: Moment, present: Mapping[str, Span], one: Span | ToCome
 ) -> Fraction | int | None:
-    """From when on an interval can satisfy the group no longer; None if it cannot now.
+    """The instant from which an interval can satisfy the group no longer; None if it cannot now.
 
     Where events are sequenced, that may be behind all events of a time (HALF).
 
@@ -77,7 +77,7 @@ def _since(span: Span, now: int, order: Mapping[Any, Fraction | int]) -> Span:
 
 
 def _asked_of(one: ToCome, now: int) -> tuple[Any, ...]:
-    """What is known of an interval to come, with times since now."""
+    """All that is known of an interval to come, with times since now."""
     not_before = one.not_before
     if not_before is not None and not_before[0] == ORIGIN:
         not_before = ORIGIN, not_before[1] - now

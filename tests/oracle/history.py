@@ -98,7 +98,7 @@ class History:
         }
 
     def _silences(self, stream: int) -> list[int]:
-        """When silences of a stream end something."""
+        """The times at which silences of a stream end something."""
         source = self.query.streams[stream]
         if source.max_gap is None:
             return []
@@ -167,7 +167,7 @@ class History:
             first, gaps = None, []
 
     def _passes(self, time: int) -> bool:
-        """Whether it is known that this time has passed: by what comes then, or later, or elsewhere."""
+        """True if it is known that this time has passed: by what comes then, or later, or elsewhere."""
         here = [t for events in self.events.values() for t in events]
         here += [silence for silences in self.silences.values() for silence in silences]
         for rows in self.ready.values():
@@ -177,14 +177,14 @@ class History:
         return time < self.inputs.until or any(time <= t for t in here)
 
     def may_be_joined(self, now: Time) -> bool:
-        """Whether others of the time of an instant may still come, where several events have one time.
+        """True if others of the time of an instant may still come, where several events have one time.
 
         Not behind the deadline of a silence, which is known to have passed.
         """
         return self.is_sequenced and now in self.coming and now < math.floor(now) + OVER
 
     def _deadlines(self) -> set[Time]:
-        """When it is known that runs do not go on."""
+        """The instants from which it is known that runs do not go on."""
         return {
             known.end_since
             for intervals in self.all.values()
@@ -258,7 +258,7 @@ class History:
         return None
 
     def count(self, stream: int, known: Known, now: Time) -> int:
-        """How many events of its own stream an interval has up to an instant; of rows there are none."""
+        """The number of events of its own stream that an interval has up to an instant; of rows there are none."""
         return len(self.events_of(stream, known, now))
 
     def events_of(self, stream: int, known: Known, now: Time) -> list[Row]:
@@ -282,18 +282,18 @@ class History:
         return one.stream in self.ready or same
 
     def are_runs_of_one(self, x: str, y: str) -> bool:
-        """Whether two symbols have runs of one predicate, of which no two touch."""
+        """True if two symbols have runs of one predicate, of which no two touch."""
         one, other = self.query.symbol(x), self.query.symbol(y)
         same = self.truth[x] == self.truth[y] and one.bridging == other.bridging
         return one.stream == other.stream and same and one.stream in self.events
 
     def bridging(self, name: str) -> int | None:
-        """How far apart runs of a symbol may lie to be one."""
+        """The time that runs of a symbol may lie apart to be one."""
         bridging = self.query.symbol(name).bridging
         return None if bridging is None else self.clock.ticks(bridging)
 
     def may_become_silent(self, stream: int, longest: int, now: Time) -> Iterator[Span]:
-        """What is a silence if no event comes for as long as that takes, of which nothing is known yet."""
+        """A silence, if no event comes for as long as that takes, of which nothing is known yet."""
         last = max((time for time in self.events[stream] if time <= now), default=None)
         if last is None or now in self.shown:
             return
@@ -302,7 +302,7 @@ class History:
             yield Span(math.floor(last), None, places=(last, None))
 
     def _possible_silences(self, now: Time) -> Iterator[Span]:
-        """What may be a silence of a symbol that is absent, of which nothing is known yet."""
+        """All that may be a silence of a symbol that is absent, of which nothing is known yet."""
         for absence in self.query.absences:
             silence = self.query.streams[self.query.symbol(absence.symbol).stream].silence
             if silence is not None:

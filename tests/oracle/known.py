@@ -40,7 +40,7 @@ class Known:
     gaps: tuple[tuple[int, Time | None], ...] = ()
 
     def ceased_at(self, now: Time) -> int | None:
-        """Where it has ended if it does not go on, of which nothing is known at an instant."""
+        """The instant at which it has ended if it does not go on, of which nothing is known at an instant."""
         return next((c for c, over in self.gaps if c <= now and (over is None or now < over)), None)
 
     def end_at(self, now: Time) -> Time | None:
@@ -49,12 +49,12 @@ class Known:
 
 
 def difference(end: Time, since: Time) -> int:
-    """How far the times of two instants lie apart."""
+    """The time between two instants."""
     return math.floor(end) - math.floor(since)
 
 
 def announced(source: Source, rows: list[Row]) -> Iterator[Known]:
-    """What rows of intervals say of them: complete ones at their end, others from their start."""
+    """Intervals as their rows tell them: complete ones at their end, others from their start."""
     start, end = source.start or START, source.end or END
     begun = (
         {}

@@ -31,7 +31,7 @@ class Reported(Generic[T]):
     intervals: Mapping[str, Any] | None = None  # what tells them apart, where their starts do not
 
     def of(self, symbol: str) -> Any:
-        """What tells the interval of a symbol from others."""
+        """The mark that tells the interval of a symbol from others."""
         return (self.intervals or self.starts)[symbol]
 
 
@@ -57,7 +57,7 @@ def given(query: Query, clock: Clock, reported: Sequence[Reported[T]]) -> list[R
 
 
 def in_windows(query: Query, clock: Clock, starts: Mapping[str, Time], report: Time) -> bool:
-    """Whether a match, or a part of one, is within the windows of all symbols and of some."""
+    """True if a match, or a part of one, is within the windows of all symbols and of some."""
     if query.within != NO_WINDOW and report - min(starts.values()) > clock.ticks(query.within):
         return False
     return all(

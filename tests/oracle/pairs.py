@@ -24,7 +24,7 @@ class Pairs:
 
     def __init__(self, history: History, constraints: Iterable[Constraint]) -> None:
         self.history = history
-        self._decisions: dict[tuple[str, str, int, int, int, int], Time | None] = {}
+        self._decisions: dict[tuple[str, str, int, Time, int, Time], Time | None] = {}
         self.allowed: dict[tuple[str, str], frozenset[str]] = {}
         self.distances = {}
         for constraint in constraints:
@@ -36,7 +36,7 @@ class Pairs:
     def _outlooks(
         self, x: str, y: str, xi: Known, yi: Known, now: Time
     ) -> Iterator[tuple[frozenset[str], tuple[Time, Time]]]:
-        """For everything that may come after an instant: the relations that then hold, and the ends."""
+        """Outlooks at an instant, one for each thing that may come: the relations that then hold, and the ends."""
         precise = bool(self.allowed.get((x, y), frozenset()) & PRECISE)
         timed = bool(self.distances.get((x, y)))
         for xe, ye in product(*(self._ends(one, (xi, yi), now, timed) for one in (xi, yi))):
@@ -46,7 +46,7 @@ class Pairs:
     def _fits(
         self, x: str, y: str, xi: Known, yi: Known, outlook: tuple[frozenset[str], Any]
     ) -> bool:
-        """Whether a pair keeps its constraint if this comes: its relations, and its distances."""
+        """True if a pair keeps its constraint if this comes: its relations, and its distances."""
         holding, (xe, ye) = outlook
         if not holding & self.allowed[x, y]:
             return False
@@ -86,7 +86,7 @@ class Pairs:
         return found if ceased is None else [*found, ceased]
 
     def _quiet(self, x: str, y: str, xi: Known, yi: Known, end: Time) -> bool:
-        """Whether the first of two has this end, and no interval of either symbol that is known by then touches the gap between two."""
+        """True if the first of two with this end is followed by the other: nothing known then touches the gap."""
         now = max(xi.since, yi.since)
         first, later, of_first = (xi, yi, x) if xi.start <= yi.start else (yi, xi, y)
         if end >= later.start:
@@ -120,6 +120,7 @@ class Pairs:
         return None
 
     def relation(self, x: str, y: str, bound: dict[str, Known], at: Time) -> str | None:
+        """The one relation of a pair that is still possible at an instant; None if there are several."""
         names = set()
         for outlook, _ in self._outlooks(x, y, bound[x], bound[y], at):
             holding = outlook & self.allowed.get((x, y), frozenset(ALL_NAMES) - PRECISE)

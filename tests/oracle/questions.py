@@ -43,7 +43,7 @@ HALF = Fraction(1, 2)
 
 @dataclass(frozen=True, slots=True)
 class Sequenced:
-    """Where several events of a partition have one time."""
+    """A moment of a partition in which several events have one time."""
 
     #: All events of the time that is now are over, so that what is to come has a later one.
     is_behind: bool
@@ -90,7 +90,7 @@ class ToCome:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a NOT says of its absent symbol."""
+    """All that a NOT says of its absent symbol."""
 
     absent: str
     relations: Mapping[str, Collection[str]]  # to each present symbol, that are allowed
@@ -101,7 +101,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What is known of now."""
+    """The moment that is now."""
 
     time: int
     closes: bool = False  # the input ends

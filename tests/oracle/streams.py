@@ -59,7 +59,7 @@ class _Report:
     """A match with the instant of its first report, and that at which all of its ends are known."""
 
     at: Time
-    starts: list[int]
+    starts: list[Time]
     bound: dict[str, Known]
     completion: Time | None
 
