@@ -17,8 +17,9 @@ import piestream as ps
 from piestream.cli.app import app
 from piestream.diagnosis.diagnosis import Diagnosis
 from piestream.relations import PRECISE_FORM
-from tests import oracle, stream_oracle
+from tests import oracle
 from tests.oracle import TieError, TooManyMatchesError
+from tests.oracle import streams as stream_oracle
 from tests.stream_scenario import KINDS, CombinedScenario, closing_scenario, combined_scenario
 
 PRECISE = sum(PRECISE_FORM.values())
