@@ -294,3 +294,17 @@ def test_what_the_end_of_the_input_ends_overlaps_what_begins_with_the_last_event
         c = Span(6, 8, is_closed=closed)
         asked = Asked("c", {"a": ["meets"]}, (0, None), [])
         assert last_instant(asked, Moment(9, closed), present, c) == until
+
+
+def test_ends_that_hang_on_one_another_are_tried_together() -> None:
+    """Here c starts 1 after a ends, and ends 5 after it at least, but no later than at 20."""
+    ends: dict[str, Any] = {"start": ("c", "ts"), "end": ("c", "te"), "of_a": ("a", "te")}
+    distances = [
+        (ends["start"], ends["of_a"], "<=", 1),
+        (ends["start"], ends["of_a"], ">=", 1),
+        (ends["end"], ends["of_a"], ">=", 5),
+        (ends["end"], ("a", "ts"), "<=", 20),
+    ]
+    asked = Asked("c", {"a": ["after"]}, (0, None), distances)
+    assert last_instant(asked, Moment(6), {"a": Span(0, None)}, ToCome()) == 15
+    assert last_instant(asked, Moment(15), {"a": Span(0, None)}, ToCome()) is None
