@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from random import Random
 
 from piestream.relations import relation_of
-from tests.absent import RELATIONS
+from tests.oracle.questions import RELATIONS
 from tests.scenario import Clause, Definition, Scenario
 from tests.truth import Expression, binary, column, literal
 

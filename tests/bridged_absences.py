@@ -18,8 +18,8 @@ from piestream.expressions.diagnostics import QueryError
 from piestream.language.parts import Emit
 from piestream.relations import ALL_NAMES
 from tests.many_cases import ManyCases, disagreements, together
+from tests.oracle.streams import TooManyMatchesError
 from tests.scenario import Clause, Definition
-from tests.stream_oracle import TooManyMatchesError
 from tests.stream_scenario import CombinedScenario, StreamSpec
 from tests.truth import column
 

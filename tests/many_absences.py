@@ -9,27 +9,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import polars as pl
 
 import piestream as ps
-from piestream.expressions.durations import Duration
 from piestream.language.absence_waits import UNLESS_CLOSED, wait_texts
-from piestream.language.emission import NO_LIMITS, EmissionLimits
 from piestream.language.model import Query
 from piestream.language.parts import Emit
-from piestream.relations import ALL_NAMES, ANY, inverse
-from tests.absence_grid import (
-    GridGroup,
-    Instant,
-    Run,
-    closing_instants,
-    decided_at,
-    known_runs,
-)
+from piestream.relations import ALL_NAMES
+from tests.oracle import matches
+from tests.truth import column
 
 __all__ = ["WAYS", "Case", "ManyAbsences", "disagreements", "many_absences"]
 
@@ -37,8 +29,6 @@ _PRECISE = ("followed-by", "follows")
 _NAMES = [name for name in ALL_NAMES if name not in _PRECISE]
 _COLUMNS = ("a", "b", "c", "d")
 WAYS = ("frame", "session", "disordered", "event")
-#: A window in which every match is, so that the oracle can look at the window itself.
-_LONG = Duration(10_000, in_ticks=True)
 
 Row = tuple[Any, ...]
 
@@ -78,155 +68,19 @@ class ManyAbsences:
         return pl.DataFrame(rows, schema=["k", "ts", *_COLUMNS], orient="row")
 
     def expected(self) -> dict[int, list[Row]]:
-        """What each partition reports, by the rules alone."""
-        query = self.query
-        of_present = {f"{symbol.name}_ts": symbol.name for symbol in query.present}
+        """The rows of each partition, as the oracle has them."""
+        truth = {s.name: column(s.predicate.columns[0]) for s in self.query.symbols}
         found: dict[int, list[Row]] = {number: [] for number in range(len(self.cases))}
-        groups = list(_groups(query))
-        for row, closes in self._certain():
-            case = self.cases[row["k"]]
-            starts = {name: row[column] for column, name in of_present.items()}
-            trigger = row["completed_at" if query.emit is Emit.COMPLETION else "detected_at"]
-            closing = 0 if not closes else 1 if trigger == case.times[-1] else 2
-            report = decided_at(
-                groups, case.times, self._holds(case), self._max_gap, starts,
-                Instant(closing, trigger), self.until, self._closing(case),
-            )  # fmt: skip
-            if report is not None and _is_in_windows(query, starts, report.time):
-                found[row["k"]].append((report, starts))
-        return {
-            number: list(self._rows(self.cases[number], matches))
-            for number, matches in found.items()
-        }
+        rows = self.frame().to_dicts()
+        for row in matches(self.query, rows, truth, until=self.until, at_end=self.at_end):
+            if row["k"] >= 0:
+                found[row["k"]].append(self.told(row))
+        return found
 
-    def _certain(self) -> Iterator[tuple[dict[str, Any], bool]]:
-        """The matches of what is present, and whether they are so because the input is closed."""
-        emit = Emit.COMPLETION if self.query.emit is Emit.COMPLETION else Emit.TRIGGER
-        certain = replace(
-            self.query, absences=(), symbols=self.query.present, within=_LONG, windows=(),
-            emit=emit, limits=NO_LIMITS,
-        )  # fmt: skip
-        known = set()
-        for row in certain.run(self.frame()).iter_rows(named=True):
-            known.add(self._match(row))
-            yield row, False
-        if self.at_end == "close":
-            for row in certain.run(self.frame(), at_end="close").iter_rows(named=True):
-                if self._match(row) not in known and row["k"] >= 0:
-                    yield row, True
-
-    def _match(self, row: Mapping[str, Any]) -> Row:
-        return (row["k"], *(row[f"{symbol.name}_ts"] for symbol in self.query.present))
-
-    @property
-    def _max_gap(self) -> int | None:
-        gap = self.query.streams[0].max_gap
-        return None if gap is None else gap.amount
-
-    def _holds(self, case: Case) -> dict[str, tuple[bool, ...]]:
-        """Where the predicate of each symbol holds."""
-        return {s.name: case.holds[s.predicate.columns[0]] for s in self.query.symbols}
-
-    def _closing(self, case: Case) -> tuple[Instant, ...]:
-        """The instants at which a case is closed."""
-        if self.at_end == "open":
-            return ()
-        now = Instant(0, max(case.times[-1], self.until - 1))
-        runs = {
-            name: known_runs(case.times, held, self._max_gap, now, self.until)
-            for name, held in self._holds(case).items()
-        }
-        return closing_instants(case.times, runs)
-
-    def _rows(self, case: Case, matches: Sequence[Row]) -> Iterator[Row]:
-        names = [symbol.name for symbol in self.query.present]
-        order = sorted(names)
-        matches = sorted(matches, key=lambda match: (match[0], *(match[1][n] for n in order)))
-        rows: list[tuple[Any, ...]] = []
-        for report, starts in _given(self.query.limits, matches):
-            ends = [run.end for run in self._ends(case, starts, report)]
-            if self.query.emit is not Emit.BOTH:
-                yield (report.time, *(starts[n] for n in names), *ends)
-                continue
-            rows.append((report, 0, starts, (*ends, "trigger")))
-            completion = self._completion(case, starts)
-            if completion is not None:
-                at = max(report, completion)
-                final = [run.end for run in self._ends(case, starts, at)]
-                rows.append((at, 1, starts, (*final, "completion")))
-        rows.sort(key=lambda row: (row[0], row[1], *(row[2][n] for n in order)))
-        for at, _, starts, rest in rows:
-            yield (at.time, *(starts[n] for n in names), *rest)
-
-    def _completion(self, case: Case, starts: Mapping[str, int]) -> Instant | None:
-        """When the last interval of a match has ended."""
-        last = [Instant(0, max(case.times[-1], self.until - 1)), *self._closing(case)][-1]
-        ended = self._ends(case, starts, last)
-        if any(run.end is None for run in ended):
-            return None
-        at = case.times[-1]
-        places = [
-            Instant(0 if not r.is_closed else 2 if r.start == at else 1, r.end or 0) for r in ended
-        ]
-        return max(places)
-
-    def _ends(self, case: Case, starts: Mapping[str, int], at: Instant) -> list[Run]:
-        """The intervals of a match as they are known at an instant."""
-        holds = self._holds(case)
-        return [
-            next(
-                run
-                for run in known_runs(case.times, holds[symbol.name], self._max_gap, at, self.until)
-                if run.start == starts[symbol.name]
-            )
-            for symbol in self.query.present
-        ]
-
-
-def _is_in_windows(query: Query, starts: Mapping[str, int], report: int) -> bool:
-    if query.windows:
-        return all(report - starts[w.symbol] <= w.length.amount for w in query.windows)
-    return bool(report - min(starts.values()) <= query.within.amount)
-
-
-def _given(limits: EmissionLimits, matches: Sequence[Row]) -> Iterator[Row]:
-    """The matches that are given, each judged by those before it."""
-    given: list[Row] = []
-    for report, starts in matches:
-        if limits.limit is not None and len(given) >= limits.limit:
-            return
-        latest = given[-1][0].time if given else None
-        cooldown = limits.cooldown
-        if cooldown is not None and latest is not None and report.time <= latest + cooldown.amount:
-            continue
-        if limits.no_overlap and latest is not None and min(starts.values()) < latest:
-            continue
-        if limits.once_per and any(
-            all(starts[n] == other[n] for n in limits.once_per) for _, other in given
-        ):
-            continue
-        given.append((report, starts))
-        yield report, starts
-
-
-def _groups(query: Query) -> Iterator[GridGroup]:
-    for absence in query.absences:
-        name = absence.symbol
-        symbol = query.symbol(name)
-        relations = {
-            (c.y if c.x == name else c.x): c.relations if c.x == name else inverse(c.relations)
-            for c in absence.constraints
-        }
-        yield GridGroup(
-            name,
-            {other: allowed or ANY for other, allowed in relations.items()},
-            tuple(d for c in absence.constraints for d in c.distances),
-            symbol.at_least.amount if symbol.at_least else 0,
-            symbol.at_most.amount if symbol.at_most else None,
-            symbol.at_least_events or 0,
-            symbol.at_most_events,
-            frozenset(s.name for s in query.present if query.same_predicate(s, symbol)),
-        )
+    def told(self, row: Mapping[str, Any]) -> Row:
+        """A row of a result: its report, and the columns that identify it."""
+        at = next(row[name] for name in ("detected_at", "completed_at") if name in row)
+        return (at, *(row[column] for column in self.columns))
 
 
 # -- random queries and rows -----------------------------------------------------------------------
@@ -353,13 +207,10 @@ def _dicts(rows: Any) -> list[dict[str, Any]]:
 
 
 def disagreements(many: ManyAbsences, way: str, seed: int) -> list[str]:
-    """What one way in says otherwise than the rules."""
+    """Cases of which one way in says otherwise than the rules."""
     got: dict[int, list[Row]] = {number: [] for number in range(len(many.cases))}
     for row in _found(many, way, Random(f"{way} {seed}")):
-        both = many.query.emit is Emit.BOTH and row.get("phase") == "completion"
-        names = ("completed_at", "detected_at") if both else ("detected_at", "completed_at")
-        at = next(row[name] for name in names if row.get(name) is not None)
-        got[row["k"]].append((at, *(row[column] for column in many.columns)))
+        got[row["k"]].append(many.told(row))
     expected = many.expected()
     faults = [
         f"seed {seed}: {many.query}\n{text}, but {expected}"

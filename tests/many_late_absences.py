@@ -1,7 +1,7 @@
 """Very many random cases of absence of what becomes known late: matches of queries in brackets and of row patterns.
 
 ``python -m tests.many_late_absences 0 200`` tries the queries of these seeds, each over many partitions, in frames
-and in sessions, against `tests.stream_oracle`; ``… 0 200 sequenced`` those in which several events have one time.
+and in sessions, against `tests.oracle`; ``… 0 200 sequenced`` those in which several events have one time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import piestream as ps
 from piestream.language.absence_waits import UNLESS_CLOSED, wait_texts
 from piestream.language.model import Query
 from piestream.relations import ALL_NAMES
-from tests.stream_oracle import Inputs, matches
+from tests.oracle.streams import Inputs, matches
 from tests.truth import column
 
 __all__ = ["WAYS", "LateAbsences", "disagreement", "late_absences"]

@@ -15,9 +15,9 @@ from random import Random
 from piestream.expressions.diagnostics import QueryError
 from tests import randoms
 from tests.mixed import is_taken
+from tests.oracle.streams import AmbiguousOrderError, TooManyMatchesError
 from tests.scenario import Scenario
 from tests.shares import MIXED
-from tests.stream_oracle import AmbiguousOrderError, TooManyMatchesError
 from tests.stream_scenario import (
     ENGINES,
     KINDS,

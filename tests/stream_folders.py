@@ -19,8 +19,9 @@ from typing import Any
 import polars as pl
 
 import piestream as ps
-from tests import folders, stream_oracle
+from tests import folders
 from tests.clock import Clock
+from tests.oracle import streams as stream_oracle
 from tests.stream_scenario import CombinedScenario
 from tests.truth import Expression, literal, parsed
 

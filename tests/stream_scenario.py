@@ -20,9 +20,10 @@ from piestream.expressions.diagnostics import QueryError
 from piestream.language.model import Query
 from piestream.language.parts import Aggregate, Emit, Return, Value
 from piestream.relations import ALL_NAMES
-from tests import randoms, stream_oracle
+from tests import randoms
 from tests.clock import Clock
 from tests.engines import Rows, cuts, parse
+from tests.oracle import streams as stream_oracle
 from tests.row_scenario import RowScenario, row_scenario
 from tests.scenario import (
     Clause,

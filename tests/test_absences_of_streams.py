@@ -10,7 +10,7 @@ from tests.bridged_absences import bridged_absences
 from tests.many_cases import disagreements
 from tests.many_late_absences import WAYS, late_absences
 from tests.many_late_absences import disagreement as late_disagreement
-from tests.stream_oracle import matches
+from tests.oracle.streams import matches
 from tests.stream_scenario import CombinedScenario, absent_scenario
 from tests.stream_shrink import disagreement
 

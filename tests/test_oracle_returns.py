@@ -6,13 +6,13 @@ import pytest
 
 from piestream.language.aggregates import AGGREGATES
 from piestream.language.parts import Aggregate, DurationOf, Emit, Endpoint, RelationOf
-from tests.oracle import _AGGREGATES
+from tests.oracle import rules
 from tests.scenario import Clause
 from tests.scenes import scene, values
 
 
 def test_the_oracle_computes_every_aggregate() -> None:
-    assert _AGGREGATES.keys() == AGGREGATES.keys()
+    assert rules.AGGREGATES.keys() == AGGREGATES.keys()
 
 
 def test_aggregates_see_the_events_that_are_known_at_the_report() -> None:

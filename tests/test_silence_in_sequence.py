@@ -260,7 +260,7 @@ def test_what_looks_into_rows_says_what_the_oracle_says(
         drawn = silence_in_sequence(seed, kinds, seed % 24 == 12)
         assert list(stream_faults(drawn, Random(seed))) == [], str(drawn)
         found = drawn.query.diagnose({name: drawn.frame(name) for name in drawn.inputs})
-        partitions = [partition for _, partition in _partitions(drawn)]
+        partitions = [partition.history for _, partition in _partitions(drawn)]
         for counts in found.symbols:
             name = counts.symbol.name
             assert counts.runs == sum(len(p.all[name]) for p in partitions), f"{drawn}\n{found}"

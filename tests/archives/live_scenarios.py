@@ -18,7 +18,7 @@ import polars as pl
 
 import piestream as ps
 from piestream.language.model import Query
-from tests import stream_oracle
+from tests.oracle import streams as stream_oracle
 from tests.truth import binary, column, literal, parsed, previous
 
 __all__ = [

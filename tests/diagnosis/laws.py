@@ -6,6 +6,7 @@ those over several streams, rows of intervals, silences and queries in brackets.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 import traceback
@@ -22,13 +23,14 @@ from piestream.expressions.diagnostics import QueryError
 from piestream.language.model import Query
 from piestream.language.printer import absence_text, constraint_text
 from tests.diagnosis.test_diagnose import _partitions
-from tests.diagnosis.test_stream_why import _agrees, _bindings, with_ids
+from tests.diagnosis.test_stream_why import _agrees, with_ids
 from tests.diagnosis.test_streams import _frames
 from tests.diagnosis.test_streams import _partitions as _stream_partitions
 from tests.engines import parse
 from tests.mixed import mixed
 from tests.mixed_streams import mixed_streams
-from tests.oracle import Interval, Match, _Partition
+from tests.oracle.known import Known, Time
+from tests.oracle.streams import Partition
 from tests.scenario import Scenario
 from tests.stream_scenario import CombinedScenario
 
@@ -79,16 +81,16 @@ def _some(found: pl.DataFrame, rng: Random) -> list[dict[str, Any]]:
 
 
 def _wrong_reasons(
-    drawn: Scenario, query: Query, partition: _Partition, row: Mapping[str, Any], why: Why
+    drawn: Scenario, query: Query, partition: Partition, row: Mapping[str, Any], why: Why
 ) -> Iterator[str]:
     """Whether no match of the oracle with these starts is what is said."""
-    plain, times = drawn.clock.plain, [moment.time for moment in partition.moments]
+    plain = drawn.clock.plain
     starts = {part.symbol: plain(part.ts) for part in why.intervals}
     wrong = []
-    for match in partition._bindings({}, list(starts)):
-        if {n: times[i.start] for n, i in match.intervals.items()} != starts:
+    for bound, trigger in partition.combinations():
+        if {name: math.floor(known.start) for name, known in bound.items()} != starts:
             continue
-        said = list(_said_otherwise(drawn, query, partition, match, row, why))
+        said = list(_said_otherwise(drawn, query, partition, bound, trigger, row, why))
         if not said:
             return
         wrong.append("\n".join(said))
@@ -96,46 +98,49 @@ def _wrong_reasons(
 
 
 def _said_otherwise(
-    drawn: Scenario, query: Query, partition: _Partition, match: Match,
+    drawn: Scenario, query: Query, partition: Partition, bound: dict[str, Known], trigger: Time,
     row: Mapping[str, Any], why: Why,
 ) -> Iterator[str]:  # fmt: skip
-    plain, times = drawn.clock.plain, [moment.time for moment in partition.moments]
-    known: dict[str, int] = {}  # when each part of it became known
+    plain, history = drawn.clock.plain, partition.history
+    known: dict[str, Time] = {}  # when each part of it became known
     for part in why.intervals:
-        wanted = match.intervals[part.symbol]
-        end = None if wanted.end is None else times[wanted.end]
-        if (plain(part.valid_at), part.te and plain(part.te)) != (times[wanted.valid], end):
-            yield f"{part.symbol} ends at {end} and is valid at {times[wanted.valid]}"
+        wanted = bound[part.symbol]
+        end = None if wanted.end is None else history.shown_time(wanted.end)
+        assert wanted.valid is not None
+        valid = history.shown_time(wanted.valid)
+        if (plain(part.valid_at), part.te and plain(part.te)) != (valid, end):
+            yield f"{part.symbol} ends at {end} and is valid at {valid}"
         known[part.symbol] = wanted.valid
     for decision in why.decisions:
         x, y = decision.constraint.x, decision.constraint.y
-        at = partition.decided(x, y, match.intervals[x], match.intervals[y])
+        at = partition.pairs.decided(x, y, bound[x], bound[y])
         assert at is not None
-        last = partition.relation(x, y, match, len(times) - 1)
-        if (plain(decision.decided_at), decision.relation) != (times[at], last):
-            yield f"{decision.text} is {last}, decided at {times[at]}"
+        last = partition.pairs.relation(x, y, bound, history.instants[-1])
+        if (plain(decision.decided_at), decision.relation) != (history.shown_time(at), last):
+            yield f"{decision.text} is {last}, decided at {history.shown_time(at)}"
         if not decision.decided_by:
             yield f"{decision.text} is decided by nothing"
         known[constraint_text(decision.constraint)] = at
-    report, absent = match.trigger, match.trigger
+    report = trigger
     if query.absences:
-        found = partition._absent_from(match)
+        found = partition.absences.decided(bound, trigger)
         if found is None:
             yield "its absence is never decided"
             return
-        report = absent = found
+        report = found
         latest = max(plain(one.decided_at) for one in why.absences)
-        if latest != times[absent]:
-            yield f"absences are decided at {times[absent]}"
+        if latest != history.shown_time(found):
+            yield f"absences are decided at {history.shown_time(found)}"
     is_complete = _is_complete(query, row)
     if is_complete:
-        if match.completion is None:
+        completion = partition.completion(bound, report)
+        if completion is None:
             yield "it is never complete"
             return
-        report = max(match.completion, absent)
-    if plain(why.reported_at) != times[report]:
-        yield f"it is reported at {times[report]}"
-    wanted_reasons = set(_reasons(query, match, known, report, is_complete))
+        report = completion
+    if plain(why.reported_at) != history.shown_time(report):
+        yield f"it is reported at {history.shown_time(report)}"
+    wanted_reasons = set(_reasons(bound, known, report, is_complete))
     given_reasons = {_of(query, text) for text in why.waited_for}
     if wanted_reasons != given_reasons:
         yield f"it waited for {wanted_reasons}, not {given_reasons}"
@@ -146,10 +151,10 @@ def _is_complete(query: Query, row: Mapping[str, Any]) -> bool:
 
 
 def _reasons(
-    query: Query, match: Match, known: Mapping[str, int], report: int, is_complete: bool
+    bound: Mapping[str, Known], known: Mapping[str, Time], report: Time, is_complete: bool
 ) -> Iterator[str]:
     """What became known last."""
-    ends = [name for name, one in match.intervals.items() if _ends_at(one, report)]
+    ends = [name for name, one in bound.items() if one.end_since == report]
     if is_complete and ends:
         yield from ends
         return
@@ -157,10 +162,6 @@ def _reasons(
     yield from last
     if not last:
         yield "NOT"
-
-
-def _ends_at(one: Interval, at: int) -> bool:
-    return one.known == at
 
 
 def _of(query: Query, text: str) -> str:
@@ -240,7 +241,7 @@ def stream_faults(drawn: CombinedScenario, rng: Random) -> Iterator[str]:
                 raise
             continue
         partition = partitions[tuple(row[name] for name in query.partition_by)]
-        candidates = _bindings(drawn, partition)
+        candidates = partition.combinations()
         if not any(_agrees(drawn, partition, bound, why) for bound, _ in candidates):
             yield f"{row}\n{why}"
         if not why.waited_for or not all(one.decided_by for one in why.decisions):

@@ -16,28 +16,15 @@ from piestream.language.parts import Emit
 from piestream.relations import names
 from tests import oracle
 from tests.engines import parse
+from tests.oracle.streams import Partition, partitions
 from tests.randoms import allen_relation, scenario, sequenced
 from tests.scenario import Limits, Scenario
 
 
-def _partitions(drawn: Scenario) -> dict[tuple[Any, ...], oracle._Partition]:
-    query = drawn.query()
-    until = max((row["ts"] for row in drawn.rows), default=0)
-    rows: dict[tuple[Any, ...], list[Any]] = {}
-    for row in drawn.rows:
-        rows.setdefault(tuple(row[name] for name in drawn.keys), []).append(row)
-    max_gap = query.streams[0].max_gap
-    gap = None if max_gap is None else drawn.clock.ticks(max_gap)
-    found = {}
-    for key, some in rows.items():
-        untied = oracle._untied(query, some, "ts", drawn.ties)
-        told = query, drawn.clock, oracle._moments(untied, "ts", gap, until), drawn.stream.truth
-        partition = oracle._Partition(*told, until=until)
-        if query.absences:
-            instants = partition.instants_of_absences(10_000)
-            partition = oracle._Partition(*told, until=until, instants=instants)
-        found[tuple(zip(drawn.keys, key, strict=True))] = partition
-    return found
+def _partitions(drawn: Scenario) -> dict[tuple[Any, ...], Partition]:
+    query, stream = drawn.query(), drawn.stream
+    told = oracle.inputs_of(query, stream.rows, stream.truth, clock=drawn.clock, ties=drawn.ties)
+    return {tuple(key.items()): partition for key, partition in partitions(query, told)}
 
 
 def _pairs(drawn: Scenario, x: str, y: str) -> tuple[Counter[str], int]:
@@ -46,11 +33,11 @@ def _pairs(drawn: Scenario, x: str, y: str) -> tuple[Counter[str], int]:
     both_open = 0
     query = drawn.query()
     for partition in _partitions(drawn).values():
-        times = [moment.time for moment in partition.moments]
-        for i in partition.intervals[x]:
-            for j in partition.intervals[y]:
+        history = partition.history
+        for i in history.valid[x]:
+            for j in history.valid[y]:
                 same = drawn.stream.truth[x] == drawn.stream.truth[y]
-                starts = {x: times[i.start], y: times[j.start]}
+                starts = {x: math.floor(i.start), y: math.floor(j.start)}
                 if not oracle.in_windows(query, drawn.clock, starts, max(starts.values())):
                     continue
                 if same and i.start == j.start:
@@ -65,9 +52,13 @@ def _pairs(drawn: Scenario, x: str, y: str) -> tuple[Counter[str], int]:
                     (j, i, "after", "follows"),
                 ):
                     if relation == wide:
-                        between = range(one.end or 0, other.start)
-                        quiet = not any(partition.true[n][k] for n in (x, y) for k in between)
-                        relation = precise if quiet else wide
+                        all_of_both = [*history.all[x], *history.all[y]]
+                        is_quiet = not any(
+                            known.start < other.start
+                            and (known.end is None or known.end > (one.end or 0))
+                            for known in all_of_both
+                        )
+                        relation = precise if is_quiet else wide
                 found[relation] += 1
     return found, both_open
 
@@ -83,9 +74,9 @@ def test_the_funnel_counts_what_the_oracle_lists(
         found = query.diagnose(stream.frame(), ties=stream.ties)
         emit = Emit.COMPLETION if query.emit is Emit.COMPLETION else Emit.TRIGGER
         assert found.matches.number == len(drawn.having(emit=emit).expected()), str(drawn)
-        partitions = _partitions(drawn).values()
+        histories = [partition.history for partition in _partitions(drawn).values()]
         for counts in found.symbols:
-            valid = [p.intervals[counts.symbol.name] for p in partitions]
+            valid = [history.valid[counts.symbol.name] for history in histories]
             if counts.symbol.at_most is None and counts.symbol.at_most_events is None:
                 assert counts.valid == sum(map(len, valid)), str(drawn)
         for pairs in found.pairs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import piestream as ps
 from piestream.language.model import Query
 from tests import oracle
 from tests.engines import parse
+from tests.oracle.streams import partitions
 from tests.randoms import scenario, sequenced
 from tests.scenario import Scenario
 
@@ -19,35 +21,22 @@ from tests.scenario import Scenario
 def _expected(drawn: Scenario, at_end: str) -> Iterator[tuple[Any, ...]]:
     """The runs of a scenario: symbol, key, start, end, valid, events, straight from its rows."""
     query, stream = drawn.query(), drawn.stream
-    until = max((row["ts"] for row in drawn.rows), default=0)
-    partitions: dict[tuple[Any, ...], list[Any]] = {}
-    for row in drawn.rows:
-        partitions.setdefault(tuple(row[name] for name in drawn.keys), []).append(row)
-    for key, rows in partitions.items():
-        max_gap = query.streams[0].max_gap
-        gap = None if max_gap is None else drawn.clock.ticks(max_gap)
-        moments = oracle._moments(oracle._untied(query, rows, "ts", drawn.ties), "ts", gap, until)
-        for symbol in query.symbols:
-            alone = Query(
-                symbols=(symbol,), constraints=(), within=query.within, returns=(),
-                streams=query.streams,
-            )  # fmt: skip
-            partition = oracle._Partition(
-                alone, drawn.clock, moments, stream.truth, at_end, until=until
-            )
-            true = partition.true[symbol.name]
-            valid = {interval.start for interval in partition.intervals[symbol.name]}
-            for start, holds in enumerate(true):
-                if holds and (start == 0 or not true[start - 1]):
-                    end = next((k for k in range(start, len(true)) if not true[k]), None)
-                    known = None if end is None else partition._end_known(symbol.name, end)
-                    if known == len(true):
-                        end = known = None  # it may still go on
-                    last = len(true) - 1 if known is None else known
-                    _, events = partition._so_far(symbol.name, start, last)
-                    until_then = None if end is None else partition.moments[end].endpoint
-                    first = partition.moments[start].time
-                    yield symbol.name, key, first, until_then, start in valid, events
+    for symbol in query.symbols:
+        alone = Query(
+            symbols=(symbol,), constraints=(), within=query.within, returns=(),
+            streams=query.streams, partition_by=query.partition_by,
+        )  # fmt: skip
+        told = oracle.inputs_of(
+            alone, drawn.rows, stream.truth, clock=drawn.clock, ties=drawn.ties, at_end=at_end
+        )
+        for key, partition in partitions(alone, told):
+            history = partition.history
+            valid = {known.start for known in history.valid[symbol.name]}
+            for known in history.all[symbol.name]:
+                start, last = math.floor(known.start), history.instants[-1]
+                end = None if known.end is None else history.shown_time(known.end)
+                events = history.count(symbol.stream, known, last)
+                yield symbol.name, tuple(key.values()), start, end, known.start in valid, events
 
 
 @pytest.mark.parametrize("at_end", ["open", "close"])

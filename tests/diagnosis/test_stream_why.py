@@ -14,11 +14,6 @@ from tests.diagnosis.test_streams import _frames, _partitions, _scenarios
 from tests.stream_scenario import KINDS, CombinedScenario
 
 
-def _bindings(drawn: CombinedScenario, partition: Any) -> list[tuple[dict[str, Any], Any]]:
-    names = sorted(symbol.name for symbol in drawn.query.present)
-    return list(partition._bindings({}, names, -(1 << 70)))
-
-
 def with_ids(query: ps.Query) -> ps.Query:
     """A query whose RETURN has the IDs of rows: several may begin together."""
     ids = [
@@ -30,7 +25,7 @@ def with_ids(query: ps.Query) -> ps.Query:
 
 
 def _known(partition: Any, time: Any) -> int | None:
-    return None if time is None else partition._shown(time)
+    return None if time is None else partition.history.shown_time(time)
 
 
 def _agrees(drawn: CombinedScenario, partition: Any, bound: dict[str, Any], why: Any) -> bool:
@@ -48,8 +43,8 @@ def _agrees(drawn: CombinedScenario, partition: Any, bound: dict[str, Any], why:
             return False
     for decision in why.decisions:
         x, y = decision.constraint.x, decision.constraint.y
-        at = partition._decided(x, y, bound[x], bound[y])
-        last = partition._relation(x, y, bound, partition.instants[-1])
+        at = partition.pairs.decided(x, y, bound[x], bound[y])
+        last = partition.pairs.relation(x, y, bound, partition.history.instants[-1])
         if (plain(decision.decided_at), decision.relation) != (_known(partition, at), last):
             return False
     return True
@@ -70,7 +65,7 @@ def test_the_parts_of_a_match_become_known_when_the_oracle_says(
         for row in found.head(2).rows(named=True):
             why = query.why(row, frames, ties=drawn.ties, at_end=drawn.at_end)
             partition = partitions[tuple(row[name] for name in query.partition_by)]
-            candidates = _bindings(drawn, partition)
+            candidates = partition.combinations()
             assert any(_agrees(drawn, partition, bound, why) for bound, _ in candidates), (
                 f"{drawn}\n{row}\n{why}"
             )

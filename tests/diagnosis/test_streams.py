@@ -17,8 +17,9 @@ import piestream as ps
 from piestream.cli.app import app
 from piestream.diagnosis.diagnosis import Diagnosis
 from piestream.relations import PRECISE_FORM
-from tests import oracle, stream_oracle
+from tests import oracle
 from tests.oracle import TieError, TooManyMatchesError
+from tests.oracle import streams as stream_oracle
 from tests.stream_scenario import KINDS, CombinedScenario, closing_scenario, combined_scenario
 
 PRECISE = sum(PRECISE_FORM.values())
@@ -32,15 +33,8 @@ def _partitions(drawn: CombinedScenario) -> Iterator[tuple[tuple[Any, ...], Any]
         {stream.name: stream.rows for stream in inputs},
         drawn.truth, drawn.clock, drawn.ties, until, 600, drawn.at_end,
     )  # fmt: skip
-    streams = [stream_oracle._rows(source, told, told.truth) for source in query.streams]
-    for key in dict.fromkeys(
-        tuple(row[name] for name in query.partition_by) for rows in streams for row in rows
-    ):
-        own = [
-            [row for row in rows if tuple(row[n] for n in query.partition_by) == key]
-            for rows in streams
-        ]
-        yield key, stream_oracle._Partition(query, told, told.truth, own)
+    for key, partition in stream_oracle.partitions(query, told):
+        yield tuple(key.values()), partition
 
 
 def _frames(drawn: CombinedScenario) -> dict[str, pl.DataFrame]:
@@ -68,8 +62,8 @@ def test_the_intervals_are_those_of_the_oracle(kinds: str, fewest_seeds: range) 
         expected: Counter[Any] = Counter()
         for key, partition in _partitions(drawn):
             for symbol in query.symbols:
-                valid = Counter((k.number, k.start) for k in partition.valid[symbol.name])
-                for known in partition.all[symbol.name]:
+                valid = Counter((k.number, k.start) for k in partition.history.valid[symbol.name])
+                for known in partition.history.all[symbol.name]:
                     is_valid = valid[known.number, known.start] > 0
                     expected[symbol.name, *key, known.start, _end(known), is_valid] += 1
         found = query.intervals(_frames(drawn), ties=drawn.ties, at_end=drawn.at_end)
@@ -91,8 +85,8 @@ def test_the_diagnosis_counts_what_the_oracle_finds(kinds: str, fewest_seeds: ra
         partitions = [partition for _, partition in _partitions(drawn)]
         for counts in found.symbols:
             name = counts.symbol.name
-            assert counts.runs == sum(len(p.all[name]) for p in partitions), str(drawn)
-            assert counts.valid == sum(len(p.valid[name]) for p in partitions), str(drawn)
+            assert counts.runs == sum(len(p.history.all[name]) for p in partitions), str(drawn)
+            assert counts.valid == sum(len(p.history.valid[name]) for p in partitions), str(drawn)
         _check_pairs(drawn, found, partitions)
         assert str(found)
 
@@ -107,10 +101,10 @@ def _check_pairs(drawn: CombinedScenario, found: Diagnosis, partitions: list[Any
         both_open = 0
         for partition in partitions:
             x, y = constraint.x, constraint.y
-            for one, other in product(partition.valid[x], partition.valid[y]):
+            for one, other in product(partition.history.valid[x], partition.history.valid[y]):
                 starts = {x: one.start, y: other.start}
                 near = oracle.in_windows(query, drawn.clock, starts, max(starts.values()))
-                if partition._same(x, one, y, other) or not near:
+                if partition.history.same(x, one, y, other) or not near:
                     continue
                 ends = [math.inf if _end(k) is None else _end(k) for k in (one, other)]
                 if ends == [math.inf, math.inf]:
@@ -132,13 +126,13 @@ def test_the_scenarios_have_open_intervals_and_pairs_of_one_row() -> None:
         for _, partition in _partitions(drawn):
             is_open += sum(
                 k.end is None and drawn.query.stream_of(name).is_ready_made
-                for name, known in partition.all.items()
+                for name, known in partition.history.all.items()
                 for k in known
             )
             for c in drawn.query.constraints:
-                both = product(partition.valid[c.x], partition.valid[c.y])
+                both = product(partition.history.valid[c.x], partition.history.valid[c.y])
                 ready = drawn.query.stream_of(c.x).is_ready_made
-                same += sum(ready and partition._same(c.x, a, c.y, b) for a, b in both)
+                same += sum(ready and partition.history.same(c.x, a, c.y, b) for a, b in both)
     assert is_open > 3
     assert same > 3
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import polars as pl
@@ -12,25 +13,31 @@ import piestream as ps
 from piestream.diagnosis.why import Why
 from tests.diagnosis.test_diagnose import _partitions
 from tests.engines import parse
-from tests.oracle import Match, _Partition
+from tests.oracle.known import Known
+from tests.oracle.streams import Partition
 from tests.randoms import scenario, sequenced
 from tests.scenario import Scenario
 
 
-def _disagrees(drawn: Scenario, partition: _Partition, match: Match, why: Why) -> object:
+def _disagrees(
+    drawn: Scenario, partition: Partition, bound: Mapping[str, Known], why: Why
+) -> object:
     """What the oracle says otherwise of a match, if anything."""
-    clock, times = drawn.clock, [moment.time for moment in partition.moments]
+    clock, history = drawn.clock, partition.history
     for interval in why.intervals:
-        wanted = match.intervals[interval.symbol]
-        end = None if wanted.end is None else times[wanted.end]
+        wanted = bound[interval.symbol]
+        end = None if wanted.end is None else history.shown_time(wanted.end)
+        valid = history.shown_time(wanted.valid or 0)
         said = clock.plain(interval.valid_at), interval.te and clock.plain(interval.te)
-        if said != (times[wanted.valid], end):
+        if said != (valid, end):
             return interval
     for decision in why.decisions:
         x, y = decision.constraint.x, decision.constraint.y
-        at = partition.decided(x, y, match.intervals[x], match.intervals[y])
-        last = partition.relation(x, y, match, len(times) - 1)
-        if (clock.plain(decision.decided_at), decision.relation) != (times[at], last):
+        at = partition.pairs.decided(x, y, bound[x], bound[y])
+        assert at is not None
+        last = partition.pairs.relation(x, y, bound, history.instants[-1])
+        said_of_pair = clock.plain(decision.decided_at), decision.relation
+        if said_of_pair != (history.shown_time(at), last):
             return decision
     return None
 
@@ -46,12 +53,12 @@ def test_the_parts_of_a_match_become_known_when_the_oracle_says(
         stream, clock = drawn.stream, drawn.clock
         query, frame = parse(drawn.text()), stream.frame()
         symbols = [symbol.name for symbol in query.present]
-        known: dict[tuple[Any, ...], list[tuple[_Partition, Match]]] = {}
+        known: dict[tuple[Any, ...], list[tuple[Partition, Mapping[str, Known]]]] = {}
         for key, partition in _partitions(drawn).items():
-            for match in partition._bindings({}, symbols):
-                starts = [partition.moments[match.intervals[n].start].time for n in symbols]
+            for bound, _ in partition.combinations():
+                starts = [math.floor(bound[name].start) for name in symbols]
                 by = tuple(sorted(key, key=repr)), *starts
-                known.setdefault(by, []).append((partition, match))
+                known.setdefault(by, []).append((partition, bound))
         found = query.run(frame, ties=stream.ties)
         if draw is sequenced:  # those that only what orders events of one time tells apart
             found = found.unique(maintain_order=True, keep="none")

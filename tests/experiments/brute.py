@@ -1,42 +1,26 @@
-"""Matches by enumeration, with the decision rules that the methods differ in.
-
-The oracle of the library's tests knows one rule, the earliest instant; ``test_brute`` holds this
-one against it. Decisions are found by trying what can come next, not by a table of endpoints.
-"""
+"""Random patterns and streams, and the matches of the oracle with the decision rules that the methods differ in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
-from itertools import product
 from random import Random
 
 import numpy as np
 
 from experiments.peers.pattern import Ints, Pattern
+from piestream.expressions.durations import Duration
+from piestream.language.model import Query
+from piestream.language.parts import Constraint, Endpoint, Symbol
 from piestream.relations import ALL_NAMES, ALLEN, Relation
-
-#: An interval: the rows of its start and of its end (None: open), and the row that makes it valid.
-Interval = tuple[int, int | None, int]
+from tests.oracle import holding, inputs_of
+from tests.oracle.known import Known, Time
+from tests.oracle.pairs import Pairs
+from tests.oracle.streams import partitions
+from tests.truth import column
 
 SINGLES = (*ALLEN, Relation.FOLLOWED_BY, Relation.FOLLOWS)
-
-#: Allen's relations in the library's order, each with an example of endpoints xs, xe, ys, ye.
-_EXAMPLES = {
-    (0, 1, 2, 3): Relation.BEFORE,
-    (0, 1, 1, 2): Relation.MEETS,
-    (0, 2, 1, 3): Relation.OVERLAPS,
-    (0, 2, 1, 2): Relation.FINISHED_BY,
-    (0, 3, 1, 2): Relation.CONTAINS,
-    (0, 1, 0, 2): Relation.STARTS,
-    (0, 1, 0, 1): Relation.EQUALS,
-    (0, 2, 0, 1): Relation.STARTED_BY,
-    (1, 2, 0, 3): Relation.DURING,
-    (1, 2, 0, 2): Relation.FINISHES,
-    (1, 3, 0, 2): Relation.OVERLAPPED_BY,
-    (1, 2, 0, 1): Relation.MET_BY,
-    (2, 3, 0, 1): Relation.AFTER,
-}
+NAMES = "abcdefgh"
 
 
 def stream(rng: Random, symbols: int, rows: int) -> tuple[Ints, Ints]:
@@ -87,59 +71,35 @@ def pattern(
 
 
 @cache
-def _allen(xs: int, xe: int, ys: int, ye: int) -> Relation:
-    order = {value: place for place, value in enumerate(sorted({xs, xe, ys, ye}))}
-    return _EXAMPLES[order[xs], order[xe], order[ys], order[ye]]
+def related(xs: int, xe: int, ys: int, ye: int) -> Relation:
+    """The relation of Allen's that two intervals have."""
+    return Relation(sum(1 << ALL_NAMES.index(n) for n in holding(xs, xe, ys, ye, False)))
 
 
-def intervals(times: Ints, masks: Ints, given: Pattern) -> list[list[Interval]]:
-    """The runs of each bit that keep, or may still keep, their duration."""
-    found: list[list[Interval]] = []
-    for bit in range(given.n_symbols):
-        holds = [bool(mask >> bit & 1) for mask in masks] + [False]
-        runs: list[Interval] = []
-        for row, true in enumerate(holds[:-1]):
-            if not true or (row and holds[row - 1]):
-                continue
-            after = next(k for k in range(row, len(holds)) if not holds[k])
-            end = after if after < len(masks) else None
-            length = [int(t - times[row]) for t in times]
-            least, most = given.at_least[bit], given.at_most[bit]
-            if most is not None:
-                if end is not None and least <= length[end] <= most:
-                    runs.append((row, end, end))
-                continue
-            last = len(masks) - 1 if end is None else end
-            valid = next((k for k in range(row, last + 1) if length[k] >= least), None)
-            if valid is not None:
-                runs.append((row, end, valid))
-        found.append(runs)
-    return found
+def _as_query(given: Pattern) -> Query:
+    """A pattern as a query, whose symbols are letters."""
+
+    def ticks(count: int | None) -> Duration | None:
+        return None if count is None else Duration(count, in_ticks=True)
+
+    names = NAMES[: given.n_symbols]
+    return Query(
+        symbols=tuple(
+            Symbol(name, None, ticks(given.at_least[at]), ticks(given.at_most[at]))  # type: ignore[arg-type]
+            for at, name in enumerate(names)
+        ),
+        constraints=tuple(Constraint(names[x], names[y], r) for x, y, r in given.constraints),
+        within=Duration(given.window, in_ticks=True),
+        returns=tuple(Endpoint(name, "ts", f"{name}_ts") for name in names),
+    )
 
 
-def _decided(
-    allowed: Relation, x: Interval, y: Interval, pair: list[int], alone: bool
-) -> int | None:
-    """The row at which a pair is decided; None if it never is. ``pair``: the letters of a row."""
-    for now in range(max(x[0], y[0]), len(pair)):
-        # What is not known at this row can be in either order, or at once, later.
-        x_ends = [x[1]] if x[1] is not None and x[1] <= now else [now + 1, now + 2]
-        y_ends = [y[1]] if y[1] is not None and y[1] <= now else [now + 1, now + 2]
-        possible = set()
-        for xe, ye in product(x_ends, y_ends):
-            held = _allen(x[0], xe, y[0], ye)
-            quiet = not any(pair[min(xe, ye) : max(x[0], y[0])])
-            if held is Relation.BEFORE and quiet:
-                held |= Relation.FOLLOWED_BY
-            if held is Relation.AFTER and quiet:
-                held |= Relation.FOLLOWS
-            possible.add(held)
-        singles = [r for r in SINGLES if r & allowed] if alone else [allowed]
-        if any(all(held & single for held in possible) for single in singles):
-            return now
-        if len(x_ends) == len(y_ends) == 1:
-            return None
-    return None
+def _rows_of(times: Ints, masks: Ints, names: str) -> list[dict[str, int | bool]]:
+    """A stream as the oracle reads it."""
+    return [
+        {"ts": int(time)} | {name: bool(mask >> at & 1) for at, name in enumerate(names)}
+        for time, mask in zip(times, masks, strict=True)
+    ]
 
 
 def matches(given: Pattern, times: Ints, masks: Ints, rule: str = "sets") -> list[tuple[int, ...]]:
@@ -149,41 +109,35 @@ def matches(given: Pattern, times: Ints, masks: Ints, rule: str = "sets") -> lis
     comes next), ``"alone"`` (when it will be one certain relation) or ``"completion"`` (when both
     intervals have ended; open ones never match).
     """
-    runs = intervals(times, masks, given)
-    if rule == "completion":
-        runs = [[(s, e, e) for s, e, _ in of if e is not None] for of in runs]
-    letters = {
-        (x, y): [int(mask >> x & 1) * 2 + int(mask >> y & 1) for mask in masks]
-        for x, y, _ in given.constraints
-    }
+    query, names = _as_query(given), NAMES[: given.n_symbols]
+    truth = {name: column(name) for name in names}
+    inputs = inputs_of(query, _rows_of(times, masks, names), truth)
+    ((_, partition),) = partitions(query, inputs)
+    alone = [
+        [Pairs(partition.history, (replace(c, relations=one),)) for one in SINGLES if one & c.relations]
+        for c in query.constraints
+    ]  # fmt: skip
 
-    @cache
-    def decided(number: int, x: Interval, y: Interval) -> int | None:
-        a, b, allowed = given.constraints[number]
-        return _decided(allowed, x, y, letters[a, b], rule == "alone")
+    def report(bound: dict[str, Known], trigger: Time) -> Time | None:
+        """The instant at which a match is reported by the rule; None if it is not."""
+        if rule == "sets":
+            return trigger
+        if rule == "completion":
+            ends = [known.end for known in bound.values()]
+            return None if None in ends else max(end for end in ends if end is not None)
+        found = [known.valid or 0 for known in bound.values()]
+        for constraint, singles in zip(query.constraints, alone, strict=True):
+            x, y = constraint.x, constraint.y
+            decided = [pairs.decided(x, y, bound[x], bound[y]) for pairs in singles]
+            if not any(at is not None for at in decided):
+                return None
+            found.append(min(at for at in decided if at is not None))
+        return max(found)
 
-    def extend(bound: list[Interval]) -> Iterator[tuple[int, ...]]:
-        at = len(bound)
-        if at == given.n_symbols:
-            rows = [interval[2] for interval in bound]
-            for number, (x, y, _) in enumerate(given.constraints):
-                rows.append(decided(number, bound[x], bound[y]) or 0)
-            report = int(times[max(rows)])
-            starts = [int(times[interval[0]]) for interval in bound]
-            if report - min(starts) <= given.window:
-                yield (report, *starts)
-            return
-        for interval in runs[at]:
-            chosen = [*bound, interval]
-            if all(
-                max(x, y) != at or decided(number, chosen[x], chosen[y]) is not None
-                for number, (x, y, _) in enumerate(given.constraints)
-            ):
-                yield from extend(chosen)
-
-    return sorted(extend([]))
-
-
-def named(relations: Relation) -> list[str]:
-    """Names for a failure message."""
-    return [name for bit, name in enumerate(ALL_NAMES) if relations >> bit & 1]
+    rows = []
+    for bound, trigger in partition.combinations():
+        starts = [int(bound[name].start) for name in names]
+        at = report(bound, trigger)
+        if at is not None and at - min(starts) <= given.window:
+            rows.append((int(at), *starts))
+    return sorted(rows)

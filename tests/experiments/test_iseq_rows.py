@@ -33,7 +33,7 @@ def expected(pattern: Pattern, spans: Spans) -> list[tuple[int, ...]]:
         if max(ends) - min(starts) > pattern.window:
             continue
         if all(
-            brute._allen(starts[x], ends[x], starts[y], ends[y]) & relations
+            brute.related(starts[x], ends[x], starts[y], ends[y]) & relations
             for x, y, relations in pattern.constraints
         ):
             rows.append((max(ends), *chosen))

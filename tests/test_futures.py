@@ -1,4 +1,4 @@
-"""What absence means, of intervals that are written down: its rules one by one."""
+"""The rules of absence one by one, of intervals that are written down, and the futures that are tried."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from piestream.language.distances import Distance
 from piestream.language.model import Query
 from piestream.language.parts import Constraint, Emit, Endpoint, Source, Symbol
 from piestream.relations import ALL_NAMES, Relation, inverse, relation_of
-from tests import absent
-from tests.absent import (
+from tests.oracle import matches
+from tests.oracle.futures import last_instant
+from tests.oracle.questions import (
     CERTAIN,
+    NEVER,
     RELATIONS,
     Asked,
     Moment,
     Sequenced,
     Span,
     ToCome,
-    last_instant,
 )
-from tests.oracle import matches
 from tests.truth import column
 
 
@@ -167,7 +167,7 @@ def test_a_match_is_complete_no_earlier_than_it_is_certain() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_system_of_differences_is_satisfied_where_some_endpoints_satisfy_it(seed: int) -> None:
+def test_the_futures_that_are_tried_are_enough(seed: int) -> None:
     """All ends that may come are tried, in steps that are small beside the lengths."""
     rng = Random(seed)
     now = 6
@@ -212,7 +212,7 @@ def test_a_system_of_differences_is_satisfied_where_some_endpoints_satisfy_it(se
         return False
 
     assert is_satisfied(now * 6) is (until is not None)
-    if until is not None and until < absent.NEVER:
+    if until is not None and until < NEVER:
         assert is_satisfied(until * 6 - 4)
         assert not is_satisfied(until * 6)
 
@@ -225,7 +225,7 @@ def _keeps(at: Mapping[Any, int], distance: Any, fine: int = 6) -> bool:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_instants_of_one_time_are_ordered_and_no_time_apart(seed: int) -> None:
-    """The same where several events have one time: all instants that may come are tried, three a time."""
+    """Where several events have one time: all instants that may come are tried, three a time."""
     rng = Random(f"sequenced {seed}")
     now, is_behind = 6, rng.random() < 0.5
     present = {"a": _placed(rng, rng.random() < 0.5)}
@@ -274,7 +274,7 @@ def test_instants_of_one_time_are_ordered_and_no_time_apart(seed: int) -> None:
         return False
 
     assert is_satisfied(4 * now + is_behind) is (until is not None)
-    if until is not None and until < absent.NEVER:
+    if until is not None and until < NEVER:
         first = math.ceil(4 * until) if until % 1 == 0 else 4 * math.floor(until) + 1
         assert is_satisfied(first - 1)
         assert not is_satisfied(first)
@@ -294,3 +294,17 @@ def test_what_the_end_of_the_input_ends_overlaps_what_begins_with_the_last_event
         c = Span(6, 8, is_closed=closed)
         asked = Asked("c", {"a": ["meets"]}, (0, None), [])
         assert last_instant(asked, Moment(9, closed), present, c) == until
+
+
+def test_ends_that_hang_on_one_another_are_tried_together() -> None:
+    """Here c starts 1 after a ends, and ends 5 after it at least, but no later than at 20."""
+    ends: dict[str, Any] = {"start": ("c", "ts"), "end": ("c", "te"), "of_a": ("a", "te")}
+    distances = [
+        (ends["start"], ends["of_a"], "<=", 1),
+        (ends["start"], ends["of_a"], ">=", 1),
+        (ends["end"], ends["of_a"], ">=", 5),
+        (ends["end"], ("a", "ts"), "<=", 20),
+    ]
+    asked = Asked("c", {"a": ["after"]}, (0, None), distances)
+    assert last_instant(asked, Moment(6), {"a": Span(0, None)}, ToCome()) == 15
+    assert last_instant(asked, Moment(15), {"a": Span(0, None)}, ToCome()) is None
