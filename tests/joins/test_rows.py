@@ -26,10 +26,9 @@ def check(scene: Scene, seed: int = 0) -> int:
     return len(wanted)
 
 
-@pytest.mark.parametrize("block", range(20))
-def test_random_scenes(block: int) -> None:
+def test_random_scenes(seeds: list[int]) -> None:
     met = 0
-    for seed in range(15 * block, 15 * (block + 1)):
+    for seed in seeds:
         scene = random_scene(seed)
         if scene is not None:
             met += check(scene, seed)
@@ -42,10 +41,9 @@ _RANGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("block", range(10))
-def test_random_scenes_with_ranges(block: int) -> None:
+def test_random_scenes_with_ranges(seeds: list[int]) -> None:
     met = 0
-    for seed in range(1000 + 20 * block, 1020 + 20 * block):
+    for seed in seeds:
         scene = random_scene(seed)
         if scene is None:
             continue
@@ -60,10 +58,9 @@ def test_random_scenes_with_ranges(block: int) -> None:
     assert met > 0
 
 
-@pytest.mark.parametrize("block", range(6))
-def test_random_scenes_with_join_keys(block: int) -> None:
+def test_random_scenes_with_join_keys(seeds: list[int]) -> None:
     met = 0
-    for seed in range(25 * block, 25 * (block + 1)):
+    for seed in seeds:
         scene = random_scene(seed)
         if scene is None or len(scene.symbols) < 2:
             continue
