@@ -180,8 +180,9 @@ class _Tiers:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self.left_out:
-            many = f"{len(self.left_out):,} tests are in the nightly tier only"
-            terminalreporter.write_line(f"{many}: make test-all")
+            count = len(self.left_out)
+            many = "1 test is" if count == 1 else f"{count:,} tests are"
+            terminalreporter.write_line(f"{many} in the nightly tier only: make test-all")
         for line in _unnamed(terminalreporter):
             terminalreporter.write_line(line)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 
 import pytest
 
-from tests import folders, stream_folders, stream_scenario, stream_shrink
+from tests import engines, folders, shrink, stream_folders, stream_scenario, stream_shrink
+from tests.many_of_one_stream import many_cases
 from tests.oracle import TieError
 from tests.randoms import scenario
 from tests.scenario import Scenario
@@ -57,6 +59,26 @@ def test_a_folder_holds_the_scenario(number: int, tmp_path: Path) -> None:
     assert folders.differs(case.matches, cells, len(drawn.keys)) is None
     altered = [cells[0], *cells[1:-1], ["?" for _ in cells[-1]]]
     assert folders.differs(case.matches, altered, len(drawn.keys)) is not None
+
+
+@pytest.mark.parametrize("kind", ["many", "many sequence", "mixed"])
+def test_a_disagreement_becomes_a_small_case(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shrink, "many_cases", partial(many_cases, most=3))
+    seed = next(seed for seed in count() if shrink.drawn_of(kind, seed).expected())
+    named = f"{kind}:{seed}"
+    assert main([named, "frame", f"{tmp_path}/none"]) == 1
+    forgetful = {
+        **engines.ENGINES,
+        "frame": lambda _, query, stream, __: (stream.matches(query)[1:], 0),
+    }
+    monkeypatch.setattr(engines, "ENGINES", forgetful)
+    assert main([named, "frame", f"{tmp_path}/one"]) == 0
+    assert "1 rows expected, 0 found" in capsys.readouterr().out
+    case = folders.read(tmp_path / "one")
+    assert len(case.matches) == 2
+    assert len(case.stream.rows) <= 4
 
 
 def _in_order(drawn: Scenario) -> list[dict[str, object]]:
