@@ -16,6 +16,7 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
+from piestream.compiled.interpreted import INTERPRETED
 from tests import randoms
 from tests.engines import ENGINES, difference, parse, run
 from tests.many_cases import moved
@@ -26,10 +27,10 @@ __all__ = [
     "BATCHES", "DRAWS", "cases_for", "cases_in", "disagreement", "many_cases", "of_partition",
 ]  # fmt: skip
 
-#: Partitions of one query, which are cases, and the most rows of all.
-_CASES, _ROWS = 60, 2_000
-#: Single events, and what takes longer, are tried on so many.
+#: Single events, and what takes longer, are tried on so many cases.
 _FEW = 4
+#: Partitions of one query, which are cases, and the most rows of all; interpreted loops take long.
+_CASES, _ROWS = (2 if INTERPRETED else 60), 2_000
 
 #: The ways in that take many rows at once; single events, pushed one by one, take long.
 BATCHES = ("frame", "session", "restored", "disordered", "disordered restored")

@@ -25,7 +25,7 @@ from tests.diagnosis.planted import looked_into as planted_misses
 from tests.diagnosis.planted import planted
 from tests.diagnosis.test_stream_why import with_ids
 from tests.diagnosis.test_streams import _frames as looked_into
-from tests.engines import ENGINES, difference, parse, plain, play
+from tests.engines import difference, parse, play
 from tests.randoms import sequenced
 from tests.row_patterns.randoms import row_case
 from tests.row_patterns.test_diagnosis import stretches
@@ -37,40 +37,12 @@ from tests.test_laws import report
 from tests.two_streams import rows_of_one_and_two
 
 
-@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "oracle"])
-def test_an_engine_says_what_the_oracle_says(engine: str, few_seeds: list[int]) -> None:
-    for seed in few_seeds:
-        drawn = sequenced(seed)
-        try:
-            found, _ = engines.run(engine, parse(drawn.text()), drawn.stream, Random(seed))
-        except Exception as error:
-            error.add_note(report(engine, drawn, f"{type(error).__name__}: {error}"))
-            raise
-        why = difference(drawn.expected(), found, drawn.keys)
-        assert why is None, report(engine, drawn, why or "")
-
-
 def test_the_parser_says_what_the_scenario_says(few_seeds: list[int]) -> None:
     for seed in few_seeds:
         drawn = sequenced(seed)
         query = parse(drawn.text())
         assert query.streams == drawn.query().streams
         assert parse(str(query)) == query
-
-
-@pytest.mark.parametrize("engine", ["frame", "session"])
-def test_what_is_open_ends_with_the_last_event(engine: str, few_seeds: list[int]) -> None:
-    for seed in few_seeds:
-        drawn = sequenced(seed)
-        query, stream = parse(drawn.text()), drawn.stream
-        expected = drawn.expected(at_end="close")
-        if engine == "frame":
-            found = plain(query.run(stream.frame(), ties=stream.ties, at_end="close"), stream)
-        else:
-            plan = engines.draw("session", stream, Random(seed))
-            found = [row for rows in play(query, stream, plan, at_end="close") for row in rows]
-        why = difference(expected, found, drawn.keys)
-        assert why is None, report(engine, drawn, why or "")
 
 
 def on_time(drawn: Scenario, order: list[int], lateness: int) -> list[int]:
