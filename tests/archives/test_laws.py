@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -45,7 +44,6 @@ def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "_RUN_BY_KEY", 0)
     monkeypatch.setattr(costs, "_PLAN", 0)
     monkeypatch.setattr(costs, "_PLAN_OF_PAGE", 0)
-    monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing crashes here
 
 
 @pytest.fixture

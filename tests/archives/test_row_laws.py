@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 from collections import Counter
@@ -36,7 +35,6 @@ def _select(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "_PLAN", 0)
     monkeypatch.setattr(costs, "_PLAN_OF_PAGE", 0)
     monkeypatch.setattr(cores, "_LEAST_SHARE", 1)
-    monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing crashes here
 
 
 def _query(text: str, random: Random) -> ps.Query:
