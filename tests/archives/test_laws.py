@@ -373,7 +373,7 @@ def _closing_query(rng: Random, keys: Sequence[str], says_not: bool, bridges: bo
 def test_what_is_open_is_closed_where_its_partition_ends(
     monkeypatch: pytest.MonkeyPatch, trials_of: Trials, seeds_in_all: Callable[[int], list[int]]
 ) -> None:
-    seeds = seeds_in_all(50)
+    seeds = seeds_in_all(120)
     less: Counter[tuple[str, bool, int]] = Counter()
     found_some = unlisted = left_open = 0
     for seed in seeds:
