@@ -54,10 +54,7 @@ def many_cases(seed: int, draw: str = "times", most: int = _CASES) -> Scenario:
     base, rng = DRAWS[draw](seed), Random(f"{seed} {draw} cases")
     keys = base.keys if "k" in base.keys else ("k", *base.keys)
     cases = [[dict(row) for row in base.rows]]
-    cases += (
-        _changed(base, number, rng)
-        for number in range(1, min(most, _ROWS // max(1, len(base.rows))))
-    )
+    cases += (_changed(base, number, rng) for number in range(1, min(most, _most_cases(base))))
     until = max((row["ts"] for rows in cases for row in rows), default=0)
     kept, expected = [], []
     for rows in cases:
@@ -71,6 +68,12 @@ def many_cases(seed: int, draw: str = "times", most: int = _CASES) -> Scenario:
     if kept and kept[-1]["ts"] == until:
         vars(drawn)["_expected"] = expected  # what the property would find again
     return drawn
+
+
+def _most_cases(base: Scenario) -> int:
+    """Fewer of long cases, and of many symbols, of which the oracle tries every combination."""
+    many = max(0, len(base.definitions) - 3)
+    return _ROWS // max(1, len(base.rows)) // 3**many
 
 
 def cases_for(engine: str, seed: int, draw: str = "times") -> Scenario:
