@@ -237,7 +237,7 @@ def test_every_way_in_says_what_the_oracle_says(
     engine: str, kinds: str, is_absent: bool, fewest_seeds: list[int]
 ) -> None:
     # what may not be there takes long to draw: more by ``python -m tests.closed_silences FIRST LAST``
-    for seed in fewest_seeds[:2]:
+    for seed in fewest_seeds[: 1 if is_absent else 2]:
         drawn = silence_in_sequence(seed, KINDS[kinds], is_absent)
         closed = drawn.having(at_end="close")
         for one in (drawn, closed) if engine == "frame" else (drawn,):
@@ -259,7 +259,7 @@ def test_what_looks_into_rows_says_what_the_oracle_says(
     kinds: tuple[str, ...], fewest_seeds: list[int]
 ) -> None:
     for seed in fewest_seeds:
-        drawn = silence_in_sequence(seed, kinds, seed % 4 == 1)
+        drawn = silence_in_sequence(seed, kinds, kinds == ("events",) and seed % 4 == 1)
         assert list(stream_faults(drawn, Random(seed))) == [], str(drawn)
         found = drawn.query.diagnose({name: drawn.frame(name) for name in drawn.inputs})
         partitions = [partition for _, partition in _partitions(drawn)]
