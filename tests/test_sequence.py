@@ -201,7 +201,7 @@ def _rescaled(
 def test_instants_of_several_streams_are_in_one_order(
     engine: str, kinds: tuple[str, ...], few_seeds: list[int]
 ) -> None:
-    for seed in few_seeds if kinds == ("events",) else few_seeds[:6]:
+    for seed in few_seeds if kinds == ("events",) else few_seeds[:2]:
         coarser, fine, shown = apart(seed, kinds)
         ends = {item.alias for item in fine.query.returns if isinstance(item, Endpoint)}
         times = ends | {"detected_at", "completed_at"}
@@ -218,7 +218,7 @@ def test_instants_of_several_streams_are_in_one_order(
 def test_what_looks_into_several_streams_compares_instants(
     kinds: tuple[str, ...], few_seeds: list[int]
 ) -> None:
-    for seed in few_seeds[: 10 if kinds == ("events",) else 6]:
+    for seed in few_seeds[: 8 if kinds == ("events",) else 2]:
         coarser, fine, shown = apart(seed, kinds)
         found, wanted = (
             drawn.query.diagnose(looked_into(drawn), ties=drawn.ties) for drawn in (coarser, fine)
