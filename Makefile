@@ -1,6 +1,7 @@
 # make demo    install, and run the aggressive-driver query over a generated fleet
 # make demo-spark  the same query as a streaming job on Spark (needs Java 17)
-# make test    install what the tests need, and run them all
+# make test    install what the tests need, and run those of the commit tier
+# make test-all  run all tests, the laws on thousands of seeds: the nightly tier
 # make check   ruff, the layers, and mypy
 # make experiments  measure: EXPERIMENTS='fig4a gain', a group, or all; ARGS=--full
 # make gate    the working copy beside the last release, in turns; BASE=4244688 beside any commit
@@ -9,12 +10,14 @@
 #
 # PYTHON=...   the Python to build .venv with (3.11 or newer; found by itself if left out)
 # JOBS=2       how many processes run the tests
-# ARGS=...     more for pytest, or for the demo
+# LAWS=2000    on how many seeds the nightly tier tries the laws
+# ARGS=...     more for pytest, or for the demo: make test ARGS='--fresh 123'
 
 SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
+LAWS ?= 2000
 EXPERIMENTS ?= all
 BASE ?=
 ARGS ?=
@@ -23,7 +26,7 @@ RECIPES := pyproject.toml constraints.txt
 DATA := examples/requirements.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-spark java test check docs bench gate experiments clean
+.PHONY: help install demo demo-spark java test test-all check docs bench gate experiments clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -87,12 +90,15 @@ java:
 demo-spark: java $(VENV)/.installed-spark
 	@$(BIN)/python -m piestream.demo.spark $(ARGS)
 
+test: TIER := --commit
+test-all: TIER := --laws $(LAWS)
+
 # The kernels are compiled before pytest starts its workers, which would all compile them at once.
-test: $(VENV)/.installed-test
+test test-all: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.warm
 	@skipped=$$(sh tests/java.sh); \
-	echo '$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)'; \
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS); status=$$?; \
+	echo '$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TIER) $(ARGS)'; \
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TIER) $(ARGS); status=$$?; \
 	if [ -n "$$skipped" ]; then echo "$$skipped"; fi; \
 	exit $$status
 

@@ -26,6 +26,7 @@ __all__ = [
     "by_partition",
     "difference",
     "draw",
+    "first_difference",
     "play",
     "run",
     "shuffled",
@@ -188,6 +189,14 @@ def by_partition(rows: Rows, keys: Sequence[str]) -> dict[tuple[Any, ...], Rows]
 
 def difference(expected: Rows, found: Rows, keys: Sequence[str] = ()) -> str | None:
     """What is different between two results, partition by partition; None if nothing is."""
+    found_of = first_difference(expected, found, keys)
+    return None if found_of is None else found_of[1]
+
+
+def first_difference(
+    expected: Rows, found: Rows, keys: Sequence[str] = ()
+) -> tuple[tuple[Any, ...], str] | None:
+    """The first partition of which two results say different things, and these."""
     wanted, got = by_partition(expected, keys), by_partition(found, keys)
     for key in [*wanted, *(key for key in got if key not in wanted)]:
         left, right = wanted.get(key, []), got.get(key, [])
@@ -195,7 +204,7 @@ def difference(expected: Rows, found: Rows, keys: Sequence[str] = ()) -> str | N
             first = left[place] if place < len(left) else None
             second = right[place] if place < len(right) else None
             if not _same_row(first, second):
-                return (
+                return key, (
                     f"partition {key}: {len(left)} rows expected, {len(right)} found; row {place}:"
                     f"\n  expected {first}\n  found    {second}"
                 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -33,12 +33,21 @@ from tests.stream_scenario import (
     sorted_rows,
 )
 
-__all__ = ["DRAWS", "ManyCases", "cases_of", "disagreements", "many_cases", "together"]
+__all__ = [
+    "DRAWS",
+    "WAYS",
+    "ManyCases",
+    "cases_of",
+    "disagreements",
+    "many_cases",
+    "moved",
+    "together",
+]
 
 #: Partitions of one query, which are cases.
 _CASES = 40
 #: The ways in, by how many of twenty scenarios take them, and the most cases that these then have.
-_WAYS = {"frame": (13, 60), "session": (3, 30), "disordered restored": (3, 20), "event": (1, 5)}
+WAYS = {"frame": (13, 60), "session": (3, 30), "disordered restored": (3, 20), "event": (1, 5)}
 #: Streams beside events.
 _BESIDE = ("events", "rows", "identified", "known")
 
@@ -118,27 +127,31 @@ def _changed(base: CombinedScenario, number: int, rng: Random) -> CombinedScenar
         for name in stream.times
         if row[name] is not None
     }
-    moved = {t: t for t in times}
-    if times and rng.random() < 0.7:  # in the same order, at other distances
-        beat = max(1, base.clock.beats(1))
-        steps = rng.choice(((1,), (1, 1, 2), (1, 2, 5), (1, 1, 1, 12)))
-        at = min(times)
-        for t in sorted(times):
-            moved[t] = at
-            at += rng.choice(steps) * beat
+    at = moved(times, base.clock.beats(1), rng)
     left_out = rng.choice((0.0, 0.0, 0.1, 0.3, 0.6))
     altered = rng.choice((0.0, 0.05, 0.2, 0.5))
     changed = {
-        name: replace(
-            stream, rows=tuple(_changed_rows(stream, moved, number, left_out, altered, rng))
-        )
+        name: replace(stream, rows=tuple(_changed_rows(stream, at, number, left_out, altered, rng)))
         for name, stream in inputs.items()
     }
     return _with_inputs(base, changed)
 
 
+def moved(times: Collection[int], beat: int, rng: Random) -> dict[int, int]:
+    """Other times in the order of these, or most often at other distances of so many ticks."""
+    beat = max(1, beat)
+    if not times or rng.random() >= 0.7:
+        return {t: t for t in times}
+    steps = rng.choice(((1,), (1, 1, 2), (1, 2, 5), (1, 1, 1, 12)))
+    found, at = {}, min(times)
+    for t in sorted(times):
+        found[t] = at
+        at += rng.choice(steps) * beat
+    return found
+
+
 def _changed_rows(
-    stream: StreamSpec, moved: Mapping[int, int], number: int, left_out: float, altered: float,
+    stream: StreamSpec, times: Mapping[int, int], number: int, left_out: float, altered: float,
     rng: Random,
 ) -> Iterator[Mapping[str, Any]]:  # fmt: skip
     gone: dict[Any, bool] = {}  # both rows of an interval are left out, or neither
@@ -150,7 +163,7 @@ def _changed_rows(
         others = [n for n in row if n not in (*stream.times, "k", "n2", "id", "seq")]
         if who not in values:
             values[who] = {n: randoms._value(rng, n) for n in others if rng.random() < altered}
-        at = {n: None if row[n] is None else moved[row[n]] for n in stream.times}
+        at = {n: None if row[n] is None else times[row[n]] for n in stream.times}
         yield {**row, **values[who], **at, "k": f"{number}:{row['k']}"}
 
 
@@ -195,11 +208,11 @@ def disagreements(many: ManyCases, engine: str, seed: int) -> list[str]:
 def main(first: int, end: int, *of: str) -> None:
     """Try the scenarios of these seeds, of all kinds or of some, and say how far it got."""
     began, cases, matches = time.monotonic(), 0, 0
-    ways = [way for way, (weight, _) in _WAYS.items() for _ in range(weight)]
+    ways = [way for way, (weight, _) in WAYS.items() for _ in range(weight)]
     for seed in range(first, end):
         rng = Random(f"{seed} way")
         kinds, engine = rng.choice(of or [*KINDS]), rng.choice(ways)
-        many = many_cases(seed, kinds, _WAYS[engine][1])
+        many = many_cases(seed, kinds, WAYS[engine][1])
         if many is not None:
             try:
                 faults = disagreements(many, engine, seed)

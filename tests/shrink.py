@@ -1,6 +1,7 @@
 """Makes a failing scenario small: ``python -m tests.shrink SEED ENGINE [FOLDER]``.
 
-One with events of one time: ``sequence:SEED``; one in which everything is mixed: ``mixed:SEED``.
+One with events of one time: ``sequence:SEED``; one in which everything is mixed: ``mixed:SEED``; one with many
+cases: ``many:SEED``, ``many sequence:SEED``, ``many mixed:SEED``.
 One of several streams: ``python -m tests.shrink SEED KINDS ENGINE [FOLDER]``; KINDS may be ``mixed``. Greedy: as long as something can be left out and the engine still disagrees with the oracle, it is
 left out. What remains is printed and written as a case folder, with the oracle's rows.
 """
@@ -20,14 +21,13 @@ from piestream.language.parts import Emit, RelationOf, Return
 from tests import folders, stream_folders, stream_scenario, stream_shrink
 from tests.clock import Clock
 from tests.engines import ENGINES, difference, parse, run
-from tests.mixed import mixed
+from tests.many_of_one_stream import DRAWS, many_cases
 from tests.mixed_streams import fed, mixed_streams
 from tests.oracle import TieError
-from tests.randoms import scenario, sequenced
 from tests.scenario import Limits, Scenario, windows_without
 from tests.stream_scenario import KINDS, CombinedScenario
 
-__all__ = ["fails", "shrunk", "smaller"]
+__all__ = ["drawn_of", "fails", "shrunk", "smaller"]
 
 Drawn = TypeVar("Drawn", Scenario, CombinedScenario)
 
@@ -203,7 +203,7 @@ def main(arguments: list[str]) -> int:
         return 2
     named, engine = arguments[:2]
     kind, _, number = named.rpartition(":")
-    drawn = {"sequence": sequenced, "mixed": mixed}.get(kind, scenario)(int(number))
+    drawn = drawn_of(kind, int(number))
     if fails(drawn, engine) is None:
         print(f"{engine} says what the oracle says on seed {named}")
         return 1
@@ -212,6 +212,12 @@ def main(arguments: list[str]) -> int:
     folders.write(folder, small, why=f"{engine} and the oracle disagreed on seed {named}")
     print(f"{small}\n{fails(small, engine)}\nwritten to {folder}")
     return 0
+
+
+def drawn_of(kind: str, seed: int) -> Scenario:
+    """The scenario of a seed of a draw, or with many cases."""
+    draw = kind.removeprefix("many").strip() or "times"
+    return many_cases(seed, draw) if kind.startswith("many") else DRAWS[draw](seed)
 
 
 def _of_streams(seed: int, kinds: str, engine: str, *named: str) -> int:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import polars as pl
 import pytest
 
 import piestream as ps
-from tests import engines
-from tests.engines import difference, parse, plain, play
-from tests.randoms import absent_in_sequence
-from tests.test_laws import report
 
 LATE = (
     "FROM s PARTITION BY k ORDER BY t, q DEFINE a AS a, c AS c "
@@ -129,24 +123,3 @@ def test_why_not_compares_instants() -> None:
     assert miss.text.startswith("c [2, 2) is what NOT (c after a")
     met = ps.query(text.replace("after a", "met-by a"))
     assert len(met.run(given.drop("k"))) == 1
-
-
-@pytest.mark.parametrize("engine", ["frame", "session", "event", "restored"])
-def test_an_engine_says_what_the_oracle_says(engine: str, few_seeds: range) -> None:
-    for seed in few_seeds[:12]:
-        drawn = absent_in_sequence(seed)
-        rng = Random(f"{engine} {seed}")
-        at_end = rng.choice(("open", "open", "close")) if engine in ("frame", "session") else "open"
-        query, stream = parse(drawn.text()), drawn.stream
-        try:
-            if engine == "frame":
-                rows = stream.frame(engines.shuffled(stream, rng))
-                found = plain(query.run(rows, ties=stream.ties, at_end=at_end), stream)
-            else:
-                plan = engines.draw(engine, stream, rng)
-                found = [row for rows in play(query, stream, plan, at_end) for row in rows]
-        except Exception as error:
-            error.add_note(report(engine, drawn, f"{type(error).__name__}: {error}"))
-            raise
-        why = difference(drawn.expected(at_end=at_end), found, drawn.keys)
-        assert why is None, report(engine, drawn, f"at_end={at_end!r} {why}")

@@ -124,7 +124,7 @@ def test_no_warning_where_no_time_lies_between_the_ends_of_what_is_there() -> No
 )
 @pytest.mark.parametrize("engine", ["frame", "session", "restored", "disordered"])
 def test_an_engine_says_what_the_oracle_says(
-    engine: str, kinds: tuple[str, ...], few_seeds: range
+    engine: str, kinds: tuple[str, ...], few_seeds: list[int]
 ) -> None:
     for seed in few_seeds[:4]:
         drawn = sequenced_scenario(seed, kinds)

@@ -8,7 +8,7 @@ import sys
 
 _DRAWN = """
 from tests import mixed, mixed_streams, randoms, stream_scenario
-for seed in range(6):
+for seed in range(2):
     for draw in (randoms.scenario, randoms.sequenced, randoms.absent_in_sequence, mixed.mixed):
         drawn = draw(seed)
         print(drawn.text(), drawn.rows)
@@ -31,5 +31,5 @@ def test_a_seed_draws_the_same_in_every_process() -> None:
         for hashes in ("1", "2")
     ]
     first, second = (process.communicate()[0].splitlines() for process in processes)
-    assert len(first) > 50
+    assert len(first) > 20
     assert first == second

@@ -1,7 +1,8 @@
 """The laws: what every engine must keep on every query and every stream.
 
-A failure prints the whole scenario. ``python -m tests.shrink SEED ENGINE`` makes it small and
-writes it to a case folder.
+Most of them hold of many cases of a query at once, see `tests.many_of_one_stream`. A failure prints the
+scenario, or its case that is wrong. ``python -m tests.shrink SEED ENGINE`` makes it small and writes it to a
+case folder; ``many:SEED`` where it has many cases, ``sequence:SEED`` and the like of another draw.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from piestream.language.parts import Aggregate, Constraint, DurationOf, Emit, En
 from piestream.relations import ALL_NAMES
 from tests import engines, oracle
 from tests.clock import Clock
-from tests.engines import ENGINES, Rows, by_partition, difference, parse, run
+from tests.engines import ENGINES, Rows, by_partition, first_difference, parse, run
+from tests.many_of_one_stream import BATCHES, DRAWS, cases_for, many_cases, of_partition
 from tests.mixed import mixed
 from tests.pairs import features_of, not_met, pairs_met
 from tests.randoms import scenario, scenarios
@@ -30,8 +32,8 @@ from tests.truth import column
 
 #: The laws that compare an engine with itself need not be tried on every one of them.
 SOME = ("oracle", "frame", "event", "disordered restored")
-#: What is mixed takes long to draw: these have it in an eighth of the seeds, `tests.mixed` all of them.
-OF_THE_MIXED = ("frame", "event restored", "disordered restored")
+#: The most rows that a message shows.
+_SHOWN = 250
 
 
 def matches_of(engine: str, drawn: Scenario) -> Rows:
@@ -43,12 +45,15 @@ def matches_of(engine: str, drawn: Scenario) -> Rows:
 
 def check(engine: str, drawn: Scenario, expected: Rows, found: Rows) -> None:
     """Fails with everything that is needed to see it again."""
-    if (why := difference(expected, found, drawn.keys)) is not None:
-        pytest.fail(report(engine, drawn, why), pytrace=False)
+    if (of := first_difference(expected, found, drawn.keys)) is not None:
+        pytest.fail(report(engine, drawn, of[1], of[0]), pytrace=False)
 
 
-def report(engine: str, drawn: Scenario, why: str) -> str:
-    """A self-contained reproduction of a failure."""
+def report(engine: str, drawn: Scenario, why: str, key: tuple[Any, ...] | None = None) -> str:
+    """A self-contained reproduction of a failure; of many rows only those of the partition that is wrong."""
+    if len(drawn.rows) > _SHOWN:
+        shown = drawn.text() if key is None else of_partition(drawn, key)
+        return f"\n{engine} on {drawn.name}, of {len(drawn.rows)} rows:\n{shown}\n{why}\n"
     plan: object = None
     if engine != "oracle":
         rng = Random(f"{drawn.name} {engine}")
@@ -59,17 +64,24 @@ def report(engine: str, drawn: Scenario, why: str) -> str:
 # Against the oracle
 
 
-@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "oracle"])
-def test_an_engine_says_what_the_oracle_says(engine: str, seeds: range) -> None:
-    for seed in seeds:
-        is_mixed = seed % 8 == 3 and engine in OF_THE_MIXED
-        drawn = mixed(seed) if is_mixed else scenario(seed)
-        try:
-            found = matches_of(engine, drawn)
-        except Exception as error:
-            error.add_note(report(engine, drawn, f"{type(error).__name__}: {error}"))
-            raise
-        check(engine, drawn, drawn.expected(), found)
+@pytest.mark.parametrize(
+    ("draw", "share"), [("times", 1), *((name, 5) for name in DRAWS if name != "times")]
+)
+def test_every_way_in_says_what_the_oracle_says(draw: str, share: int, seeds: list[int]) -> None:
+    for seed in seeds[: len(seeds) // share]:
+        for engine in (name for name in ENGINES if name != "oracle"):
+            _agrees(engine, DRAWS[draw](seed))
+            if engine in BATCHES:
+                _agrees(engine, many_cases(seed, draw))
+
+
+def _agrees(engine: str, drawn: Scenario) -> None:
+    try:
+        found = matches_of(engine, drawn)
+    except Exception as error:
+        error.add_note(report(engine, drawn, f"{type(error).__name__}: {error}"))
+        raise
+    check(engine, drawn, drawn.expected(), found)
 
 
 @settings(max_examples=30, deadline=None)
@@ -78,7 +90,7 @@ def test_frames_say_what_the_oracle_says_wherever_hypothesis_looks(drawn: Scenar
     check("frame", drawn, drawn.expected(), matches_of("frame", drawn))
 
 
-def test_the_parser_says_what_the_scenario_says(seeds: range) -> None:
+def test_the_parser_says_what_the_scenario_says(seeds: list[int]) -> None:
     for seed in seeds:
         drawn = mixed(seed) if seed % 8 == 3 else scenario(seed)
         query, wanted = parse(drawn.text()), drawn.query()
@@ -145,10 +157,10 @@ def test_what_a_query_can_say_is_mixed() -> None:
 # When rows come
 
 
-def test_a_row_comes_with_the_event_that_makes_it_known(seeds: range) -> None:
+def test_a_row_comes_with_the_event_that_makes_it_known(seeds: list[int]) -> None:
     """Pushed one by one in order of time, every event brings the rows of its own moment."""
     for seed in seeds:
-        drawn = scenario(seed)
+        drawn = cases_for("event", seed)
         if drawn.ties == "last":
             continue  # an event is known only when no other can take its place
         plan = replace(engines.draw("event", drawn.stream, Random(seed)), typed=True)
@@ -175,7 +187,7 @@ def _same_time(arrived: list[int], due: int) -> Iterator[int]:
     yield from following[:1]
 
 
-def test_types_that_come_up_late_change_nothing_or_are_asked_for(seeds: range) -> None:
+def test_types_that_come_up_late_change_nothing_or_are_asked_for(seeds: list[int]) -> None:
     """An event whose value is missing does not tell the type of its column."""
     for seed in seeds:
         drawn = scenario(seed)
@@ -192,9 +204,9 @@ def test_types_that_come_up_late_change_nothing_or_are_asked_for(seeds: range) -
         check("event", drawn, drawn.expected(), found)
 
 
-def test_late_events_are_dropped_as_if_they_had_never_been(few_seeds: range) -> None:
+def test_late_events_are_dropped_as_if_they_had_never_been(few_seeds: list[int]) -> None:
     for seed in few_seeds:
-        drawn = scenario(seed)
+        drawn = cases_for("session", seed)
         if drawn.ties != "error":
             continue
         rng = Random(seed)
@@ -219,9 +231,10 @@ def test_late_events_are_dropped_as_if_they_had_never_been(few_seeds: range) -> 
 
 
 @pytest.mark.parametrize("engine", SOME)
-def test_turning_constraints_round_changes_nothing(engine: str, few_seeds: range) -> None:
+def test_turning_constraints_round_changes_nothing(engine: str, few_seeds: list[int]) -> None:
     for seed in few_seeds:
-        drawn = scenario(seed).having(name=f"seed {seed} turned")
+        drawn = cases_for(engine, seed)
+        drawn = drawn.having(name=f"{drawn.name} turned")
         clauses = tuple(_inverse(clause) for clause in drawn.clauses)
         absences = tuple((name, tuple(map(_inverse, of))) for name, of in drawn.absences)
         turned = drawn.having(clauses=clauses, absences=absences)
@@ -243,13 +256,13 @@ def _inverse(clause: Clause) -> Clause:
 
 @pytest.mark.parametrize("engine", SOME)
 def test_the_order_of_clauses_and_definitions_changes_nothing(
-    engine: str, few_seeds: range
+    engine: str, few_seeds: list[int]
 ) -> None:
     for seed in few_seeds:
-        drawn = scenario(seed)
+        drawn = cases_for(engine, seed)
         rng = Random(seed)
         # RETURN is written out: left out, its columns follow the definitions.
-        drawn = drawn.having(returns=drawn.query().returns, name=f"seed {seed} shuffled")
+        drawn = drawn.having(returns=drawn.query().returns, name=f"{drawn.name} shuffled")
         clauses = tuple(rng.sample(drawn.clauses, len(drawn.clauses)))
         definitions = tuple(rng.sample(drawn.definitions, len(drawn.definitions)))
         absences = tuple(rng.sample(drawn.absences, len(drawn.absences)))
@@ -257,10 +270,10 @@ def test_the_order_of_clauses_and_definitions_changes_nothing(
         check(engine, drawn, matches_of(engine, drawn), matches_of(engine, other))
 
 
-def test_a_partition_does_not_know_of_the_others(few_seeds: range) -> None:
+def test_a_partition_does_not_know_of_the_others(few_seeds: list[int]) -> None:
     for seed in few_seeds:
-        drawn = scenario(seed)
-        if not drawn.keys or not drawn.rows:
+        drawn = cases_for("frame", seed)
+        if not drawn.rows:
             continue
         query, end = parse(drawn.text()), max(row["ts"] for row in drawn.rows)
         together = by_partition(matches_of("frame", drawn), drawn.keys)
@@ -275,9 +288,10 @@ def test_a_partition_does_not_know_of_the_others(few_seeds: range) -> None:
 
 
 @pytest.mark.parametrize("engine", SOME)
-def test_shifting_time_changes_nothing_else(engine: str, few_seeds: range) -> None:
+def test_shifting_time_changes_nothing_else(engine: str, few_seeds: list[int]) -> None:
     for seed in few_seeds:
-        drawn = scenario(seed).having(name=f"seed {seed} shifted")
+        drawn = cases_for(engine, seed)
+        drawn = drawn.having(name=f"{drawn.name} shifted")
         by = Random(seed).choice((-7, 1, 1_000)) * max(1, drawn.clock.beats(1))
         rows = tuple({**row, "ts": row["ts"] + by} for row in drawn.rows)
         found = _moved(drawn, matches_of(engine, drawn.having(rows=rows)), by, 1)
@@ -291,13 +305,13 @@ def test_shifting_time_changes_nothing_else(engine: str, few_seeds: range) -> No
     ids=lambda clock: f"{clock.kind}-{clock.unit or clock.scale}",
 )
 def test_scaling_the_unit_of_time_changes_nothing_else(
-    engine: str, clock: Clock, few_seeds: range
+    engine: str, clock: Clock, few_seeds: list[int]
 ) -> None:
-    for seed in few_seeds[:: 2 if engine == "oracle" else 1]:
-        drawn = scenario(seed)
+    for seed in few_seeds:
+        drawn = cases_for(engine, seed)
         if drawn.clock.kind != "int" or drawn.clock.scale != 1:
             continue
-        drawn = drawn.having(name=f"seed {seed} scaled")
+        drawn = drawn.having(name=f"{drawn.name} scaled")
         beat = clock.beats(1)
         rows = tuple({**row, "ts": row["ts"] * beat} for row in drawn.rows)
         other = matches_of(engine, drawn.having(rows=rows, clock=clock))
@@ -327,9 +341,10 @@ def _moved(drawn: Scenario, rows: Rows, first: int, beat: int) -> Rows:
 
 
 @pytest.mark.parametrize("engine", SOME)
-def test_a_completion_agrees_with_its_trigger(engine: str, few_seeds: range) -> None:
+def test_a_completion_agrees_with_its_trigger(engine: str, few_seeds: list[int]) -> None:
     for seed in few_seeds:
-        drawn = scenario(seed).reporting_both().having(returns=(), name=f"seed {seed} both")
+        drawn = cases_for(engine, seed)
+        drawn = drawn.reporting_both().having(returns=(), name=f"{drawn.name} both")
         triggers: dict[tuple[Any, ...], dict[str, Any]] = {}
         completed: set[tuple[Any, ...]] = set()
         ends = [f"{name}_te" for name in drawn.symbols]
@@ -350,9 +365,10 @@ def test_a_completion_agrees_with_its_trigger(engine: str, few_seeds: range) -> 
 
 
 @pytest.mark.parametrize("engine", SOME)
-def test_both_without_its_completions_is_trigger(engine: str, few_seeds: range) -> None:
+def test_both_without_its_completions_is_trigger(engine: str, few_seeds: list[int]) -> None:
     for seed in few_seeds:
-        both = scenario(seed).reporting_both().having(name=f"seed {seed} trigger")
+        both = cases_for(engine, seed)
+        both = both.reporting_both().having(name=f"{both.name} trigger")
         only = both.having(emit=Emit.TRIGGER)
         found = [
             {name: value for name, value in row.items() if name != "phase"}
@@ -365,9 +381,9 @@ def test_both_without_its_completions_is_trigger(engine: str, few_seeds: range) 
 # Types
 
 
-def test_an_empty_result_has_the_same_columns_and_types(few_seeds: range) -> None:
+def test_an_empty_result_has_the_same_columns_and_types(few_seeds: list[int]) -> None:
     for seed in few_seeds:
-        drawn = scenario(seed)
+        drawn = cases_for("frame", seed)
         query, frame = parse(drawn.text()), drawn.stream.frame()
         full, empty = query.run(frame, ties=drawn.ties), query.run(frame.clear())
         assert full.schema == empty.schema, report("frame", drawn, f"{full.schema}")

@@ -319,8 +319,10 @@ def test_the_laws_for_users_hold() -> None:
 
 @pytest.mark.parametrize("kinds", [name for name in KINDS if name != "patterns"])
 @pytest.mark.parametrize("engine", ["frame", "session", "event restored", "disordered restored"])
-def test_every_way_in_says_what_the_oracle_says(engine: str, kinds: str, few_seeds: range) -> None:
-    for seed in few_seeds[::25]:
+def test_every_way_in_says_what_the_oracle_says(
+    engine: str, kinds: str, fewest_seeds: list[int]
+) -> None:
+    for seed in fewest_seeds[:2]:
         drawn = silence_scenario(seed, KINDS[kinds])
         closed = drawn.having(at_end="close")
         for one in (drawn, closed) if engine == "frame" else (drawn,):
@@ -328,8 +330,8 @@ def test_every_way_in_says_what_the_oracle_says(engine: str, kinds: str, few_see
             assert why is None, f"\n{engine} on {one}\n{why}"
 
 
-def test_time_that_passes_without_events_brings_what_the_oracle_says(few_seeds: range) -> None:
-    for seed in few_seeds[::8]:
+def test_time_that_passes_without_events_brings_what_the_oracle_says(few_seeds: list[int]) -> None:
+    for seed in few_seeds:
         drawn = silence_scenario(seed, KINDS["events"])
         if drawn.clock.kind == "ns":
             continue  # a time of Python has none

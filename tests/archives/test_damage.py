@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -23,10 +22,9 @@ _ROWS = pl.DataFrame(
 
 @pytest.fixture(autouse=True)
 def _select(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Select pages of archives as small as these, and flush nothing."""
+    """Select pages of archives as small as these."""
     monkeypatch.setattr(costs, "LEAST_ROWS", 0)
     monkeypatch.setattr(costs, "MOST_COST", 1e9)
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def _expected(drawn: Scenario, at_end: str) -> Iterator[tuple[Any, ...]]:
 @pytest.mark.parametrize("at_end", ["open", "close"])
 @pytest.mark.parametrize("draw", [scenario, sequenced], ids=["times", "events of one time"])
 def test_the_intervals_are_the_runs_of_the_oracle(
-    seeds: range, at_end: str, draw: Callable[[int], Scenario]
+    seeds: list[int], at_end: str, draw: Callable[[int], Scenario]
 ) -> None:
     for seed in seeds if draw is scenario else seeds[: len(seeds) // 4]:
         drawn = draw(seed)

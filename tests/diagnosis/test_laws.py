@@ -13,7 +13,7 @@ from tests.mixed_streams import mixed_streams
 
 
 @pytest.mark.parametrize("of", ["one stream", "several"])
-def test_reasons_are_true_and_near_misses_match(of: str, fewest_seeds: range) -> None:
+def test_reasons_are_true_and_near_misses_match(of: str, fewest_seeds: list[int]) -> None:
     for seed in fewest_seeds[:8]:
         rng = Random(f"diagnoses {seed}")
         try:

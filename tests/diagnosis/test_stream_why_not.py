@@ -28,7 +28,7 @@ def test_planted_near_misses_are_ranked_first_and_every_change_makes_a_match() -
 
 @pytest.mark.parametrize("kinds", KINDS)
 def test_every_change_that_is_named_makes_a_match_in_its_partition(
-    kinds: str, few_seeds: range
+    kinds: str, few_seeds: list[int]
 ) -> None:
     for drawn in _scenarios(few_seeds[:10], kinds):
         query, frames = drawn.query, _frames(drawn)

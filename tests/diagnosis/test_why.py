@@ -44,7 +44,7 @@ def _disagrees(
 
 @pytest.mark.parametrize("draw", [scenario, sequenced], ids=["times", "events of one time"])
 def test_the_parts_of_a_match_become_known_when_the_oracle_says(
-    few_seeds: range, draw: Callable[[int], Scenario]
+    few_seeds: list[int], draw: Callable[[int], Scenario]
 ) -> None:
     for seed in few_seeds:
         drawn = draw(seed).having(returns=())

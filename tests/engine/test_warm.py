@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -138,26 +139,37 @@ EVERYTHING: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 _AFTER_WARM = """
-import sys
+import json
 import piestream as ps
 ps.warm()
 from numba.core import event
-with event.install_recorder("numba:compile") as compiled:
-    from tests.engine.test_warm import EVERYTHING
-    EVERYTHING[sys.argv[1]]()
-print([one.data["dispatcher"].__name__ for _, one in compiled.buffer])
+from tests.engine.test_warm import EVERYTHING
+found = {}
+for name, use in EVERYTHING.items():
+    with event.install_recorder("numba:compile") as compiled:
+        use()
+    found[name] = [one.data["dispatcher"].__name__ for _, one in compiled.buffer]
+print(json.dumps(found))
 """
+
+
+@pytest.fixture(scope="module")
+def compiled_after_warm() -> dict[str, list[str]]:
+    """What each use compiles in a process that is warm."""
+    done = subprocess.run(
+        [sys.executable, "-c", _AFTER_WARM], cwd=_ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return found
 
 
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 @pytest.mark.parametrize("features", EVERYTHING)
-def test_after_it_nothing_is_compiled(features: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _AFTER_WARM, features],
-        cwd=_ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "[]\n"
+def test_after_it_nothing_is_compiled(
+    features: str, compiled_after_warm: dict[str, list[str]]
+) -> None:
+    assert compiled_after_warm[features] == []
 
 
 _SEPARATE = """

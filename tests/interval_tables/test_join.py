@@ -17,6 +17,6 @@ def _check(seed: int) -> None:
     assert found.select("row_x", "row_y", "how").rows() == expected, f"seed {seed}: {case}"
 
 
-def test_random_joins_agree_with_brute_force(seeds: range) -> None:
+def test_random_joins_agree_with_brute_force(seeds: list[int]) -> None:
     for seed in seeds:
         _check(seed)

@@ -14,7 +14,7 @@ X = pl.DataFrame({"id": ["p", "q", None], "ts": [0, 10, 20], "te": [5, 15, 25], 
 Y = pl.DataFrame({"id": ["p", "p", None], "ts": [3, 4, 21], "te": [8, 9, 22], "v": [7, 8, 9]})
 
 
-def test_rows_without_a_partner_are_kept_or_chosen(seeds: range) -> None:
+def test_rows_without_a_partner_are_kept_or_chosen(seeds: list[int]) -> None:
     for seed in seeds:
         case = random_case(seed)
         x, y = frame_of(case.xs), frame_of(case.ys)
@@ -32,7 +32,7 @@ def test_rows_without_a_partner_are_kept_or_chosen(seeds: range) -> None:
             assert chosen.columns == x.columns
 
 
-def test_pieces_are_the_join_cut_into_pieces(few_seeds: range) -> None:
+def test_pieces_are_the_join_cut_into_pieces(few_seeds: list[int]) -> None:
     for seed in few_seeds:
         case = random_case(seed)
         x, y = frame_of(case.xs), frame_of(case.ys)
@@ -137,7 +137,7 @@ def test_a_pair_row_has_its_relation() -> None:
     assert found["how"].to_list() == [brute.relation_of(x, y) for x, y in pairs]
 
 
-def test_relate_gives_every_pair_with_equal_keys(few_seeds: range) -> None:
+def test_relate_gives_every_pair_with_equal_keys(few_seeds: list[int]) -> None:
     for seed in few_seeds:
         case = random_case(seed)
         found = ps.relate(frame_of(case.xs), frame_of(case.ys), on="k")

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import piestream as ps
-from piestream.monitoring import publisher, streams
+from piestream.monitoring import files, publisher, streams
 from piestream.monitoring.sessions import PublishedSession
 from piestream.monitoring.streams import RecentRows
 
@@ -199,15 +199,29 @@ def test_a_status_may_follow_another(tmp_path: Path) -> None:
     assert ps.status(tmp_path / "empty.json").condition == "closed"
 
 
-def test_a_directory_that_goes_away_does_not_disturb_the_session(tmp_path: Path) -> None:
-    folder = tmp_path / "gone"
+def test_a_directory_that_goes_away_does_not_disturb_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = []
+
+    def write_whole(path: Path, text: str) -> None:
+        try:
+            files.write_whole(path, text)
+        except OSError as error:
+            failed.append(error)
+            raise
+
+    monkeypatch.setattr(publisher, "write_whole", write_whole)
+    folder = tmp_path / "here"
     folder.mkdir()
     session = QUERY.open(status=folder / "s.json")
-    for file in folder.iterdir():
-        file.unlink()
-    session._publisher._write = lambda: (_ for _ in ()).throw(OSError("disk full"))  # type: ignore[attr-defined]
-    time.sleep(0.1)
+    folder.rename(tmp_path / "gone")
+    _soon(lambda: len(failed) > 1)
     assert session.push(_events(1))
+    folder.mkdir()
+    _soon(lambda: (folder / "s.json").exists())
+    assert ps.status(folder / "s.json").numbers["events"] == 1
+    folder.rename(tmp_path / "gone again")
     session.close()
 
 

@@ -42,7 +42,7 @@ def stretches(case: Case, closes: bool) -> list[tuple[Any, ...]]:
     return sorted(found, key=repr)
 
 
-def test_intervals_are_the_stretches_of_each_variable(few_seeds: range) -> None:
+def test_intervals_are_the_stretches_of_each_variable(few_seeds: list[int]) -> None:
     for seed in few_seeds:
         case = random_case(seed)
         if not case.rows:
@@ -53,7 +53,7 @@ def test_intervals_are_the_stretches_of_each_variable(few_seeds: range) -> None:
             assert got == stretches(case, at_end == "close"), f"seed {seed}: {case.query}"
 
 
-def test_the_funnel_counts_what_the_oracle_finds(few_seeds: range) -> None:
+def test_the_funnel_counts_what_the_oracle_finds(few_seeds: list[int]) -> None:
     for seed in few_seeds:
         case = random_case(seed)
         rows = case.query.rows

@@ -51,7 +51,7 @@ def test_the_clauses_are_read() -> None:
     assert str(query.symbol("DOWN").predicate) == "price < PREV(price)"
 
 
-def test_the_canonical_text_is_read_as_the_same_query(few_seeds: range) -> None:
+def test_the_canonical_text_is_read_as_the_same_query(few_seeds: list[int]) -> None:
     cases = [random_case(seed, memory=memory) for seed in few_seeds for memory in (False, True)]
     for query in [ps.query(_V_SHAPE), *(case.query for case in cases)]:
         again = ps.query(str(query))

@@ -43,7 +43,7 @@ _KINDS = pytest.mark.parametrize("memory", [False, True], ids=["of one row", "wi
 
 
 @_KINDS
-def test_a_frame_gives_the_matches_of_the_oracle(seeds: range, memory: bool) -> None:
+def test_a_frame_gives_the_matches_of_the_oracle(seeds: list[int], memory: bool) -> None:
     for seed in seeds:
         case = random_case(seed, 7 if memory else 10, memory)
         result = case.query.run(_frame(case.events()))
@@ -51,7 +51,7 @@ def test_a_frame_gives_the_matches_of_the_oracle(seeds: range, memory: bool) -> 
 
 
 @_KINDS
-def test_many_partitions_do_not_disturb_each_other(few_seeds: range, memory: bool) -> None:
+def test_many_partitions_do_not_disturb_each_other(few_seeds: list[int], memory: bool) -> None:
     for seed in few_seeds:
         case = random_case(seed, 7, memory)
         others = [_other_rows(case, seed * 7 + n) for n in range(4)]
@@ -71,7 +71,7 @@ def _other_rows(case: Case, seed: int) -> Case:
 
 @_KINDS
 def test_a_session_gives_the_rows_of_a_frame_however_it_is_cut(
-    few_seeds: range, memory: bool
+    few_seeds: list[int], memory: bool
 ) -> None:
     for seed in few_seeds:
         random = Random(seed)
@@ -94,7 +94,7 @@ def test_a_session_gives_the_rows_of_a_frame_however_it_is_cut(
 
 @_KINDS
 def test_pauses_change_nothing(
-    few_seeds: range, memory: bool, monkeypatch: pytest.MonkeyPatch
+    few_seeds: list[int], memory: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for seed in few_seeds:
         case = random_case(seed, 8, memory)
@@ -105,7 +105,7 @@ def test_pauses_change_nothing(
 
 
 @_KINDS
-def test_single_events_give_the_rows_of_a_frame(few_seeds: range, memory: bool) -> None:
+def test_single_events_give_the_rows_of_a_frame(few_seeds: list[int], memory: bool) -> None:
     for seed in few_seeds:
         case = random_case(seed, 7, memory)
         session = case.query.open(schema=_TYPES)
@@ -121,7 +121,7 @@ def test_single_events_give_the_rows_of_a_frame(few_seeds: range, memory: bool) 
 
 @_KINDS
 def test_a_match_is_given_at_the_first_row_at_which_it_is_certain(
-    few_seeds: range, memory: bool
+    few_seeds: list[int], memory: bool
 ) -> None:
     for seed in few_seeds:
         case = random_case(seed, 5 if memory else 6, memory, ahead=False, is_open=True)
@@ -142,7 +142,7 @@ def _grows_for_long(rows: RowPattern) -> bool:
     return rows.mode is MatchMode.MAXIMAL
 
 
-def test_no_match_is_given_before_it_is_certain(few_seeds: range) -> None:
+def test_no_match_is_given_before_it_is_certain(few_seeds: list[int]) -> None:
     for seed in few_seeds:
         case = random_case(seed, 5, memory=True)
         rows = case.query.rows

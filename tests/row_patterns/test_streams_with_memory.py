@@ -29,7 +29,7 @@ def _as_stream(text: str, within: bool) -> ps.Query:
     """)
 
 
-def test_matches_as_intervals_are_known_when_they_are_certain(few_seeds: range) -> None:
+def test_matches_as_intervals_are_known_when_they_are_certain(few_seeds: list[int]) -> None:
     for seed in few_seeds:
         case = random_case(seed, 7, memory=True, ahead=False)
         if case.query.rows is None or case.query.rows.all_rows or not case.rows:

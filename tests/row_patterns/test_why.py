@@ -37,9 +37,9 @@ def _known(query: ps.Query, frame: pl.DataFrame) -> dict[int, int]:
 @pytest.mark.parametrize("memory", [False, True], ids=["of one row", "with memory"])
 @pytest.mark.parametrize("one_time", [False, True], ids=["by time", "rows of one time"])
 def test_why_tells_the_rows_and_when_a_match_is_given(
-    few_seeds: range, memory: bool, one_time: bool
+    few_seeds: list[int], memory: bool, one_time: bool
 ) -> None:
-    for seed in few_seeds[:: 2 if one_time else 8]:
+    for seed in few_seeds[: 4 if one_time else 2]:
         case = random_case(seed, memory=memory)
         frame = pl.DataFrame(case.events(), schema=_TYPES)
         if one_time:

@@ -49,10 +49,10 @@ def _is_beginning(case: Case, place: int, path: list[str]) -> bool:
 
 @pytest.mark.parametrize("one_time", [False, True], ids=["by time", "rows of one time"])
 def test_every_near_miss_is_one_and_what_was_reached_is_a_beginning(
-    few_seeds: range, one_time: bool
+    few_seeds: list[int], one_time: bool
 ) -> None:
     tried = 0
-    for seed in few_seeds[::3]:
+    for seed in few_seeds:
         case = random_case(seed)
         frame = pl.DataFrame(case.events(), schema=_TYPES)
         if one_time:
@@ -89,7 +89,7 @@ def test_every_near_miss_is_one_and_what_was_reached_is_a_beginning(
             for failed in found.reached.failed:
                 assert failed.variable not in case.rows[place + len(path)]["holds"]
                 assert _is_beginning_with(case, place, path, failed.variable), f"{about}\n{found}"
-    assert tried or len(few_seeds) < 50
+    assert tried or few_seeds[0]
 
 
 def _place_of(case: Case, shown: Any) -> int:

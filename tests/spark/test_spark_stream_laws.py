@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import count, islice
+from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,6 +27,8 @@ from tests.test_stream_laws import KINDS
 
 #: How many cases of each kind of streams for every 600 of the other laws; each takes seconds.
 BOUNDED, STREAMED, OF = 1, 1, 600
+#: From one case to the next the seeds are this far apart: the first that is worth it is taken.
+_APART = 40
 #: What is streamed: streams of events and of complete rows are in "all", and elsewhere beside others.
 _STREAMED_KINDS = ("identified", "known", "queries", "all", "patterns")
 
@@ -63,26 +65,31 @@ def _fits(drawn: CombinedScenario) -> bool:
     return drawn.clock.kind != "ns" and any(stream.rows for stream in drawn.inputs.values())
 
 
-def _cases(kinds_of_streams: Iterable[str], first: int, many: int) -> list[tuple[str, int]]:
-    cases = []
-    for kinds in kinds_of_streams:
-        drawn = ((seed, _drawn(seed, kinds)) for seed in count(first))
-        worth = (seed for seed, one in drawn if _fits(one) and (one.expected() or seed % 7 == 0))
-        cases += [(kinds, seed) for seed in islice(worth, many)]
-    return cases
+def _case(kinds: str, first: int) -> tuple[CombinedScenario, int]:
+    """The first scenario from a seed on that is worth Spark's time, and its seed."""
+    drawn = ((_drawn(seed, kinds), seed) for seed in count(first))
+    return next(
+        (one, seed) for one, seed in drawn if _fits(one) and (one.expected() or seed % 7 == 0)
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """As many cases as ``--laws`` asks for, in proportion."""
-    config = metafunc.config
-    laws = 20_000 if config.getoption("--laws-long") else config.getoption("--laws")
+    """As many cases as ``--laws`` asks for, in proportion, half of them of fresh seeds."""
+    option = metafunc.config.option
     for name, kinds, first, many in (
         ("bounded_case", (*KINDS, *_BESIDES), 0, BOUNDED),
         ("streamed_case", (*_STREAMED_KINDS, *_BESIDES), 1_000, STREAMED),
     ):
         if name in metafunc.fixturenames:
-            cases = _cases(kinds, first, max(1, many * laws // OF))
-            ids = [f"{kind}-{seed}" for kind, seed in cases]
+            half = max(1, many * option.laws // OF // 2)
+            firsts = [first + at + _APART * n for at in (0, option.fresh) for n in range(half)]
+            cases = [(kind, at) for kind in kinds for at in firsts]
+            ids = [
+                f"{kind}-{source}{n}"
+                for kind in kinds
+                for source in ("", "fresh ")
+                for n in range(half)
+            ]
             metafunc.parametrize(name, cases, ids=ids)
 
 
@@ -99,8 +106,7 @@ def _ordered(drawn: CombinedScenario, rows: Rows) -> Rows:
 
 
 def test_bounded_frames_say_what_the_oracle_says(spark: Any, bounded_case: tuple[str, int]) -> None:
-    kinds, seed = bounded_case
-    drawn = _drawn(seed, kinds)
+    drawn, seed = _case(*bounded_case)
     rng = Random(seed)
     frames = {}
     for name, stream in drawn.inputs.items():
@@ -148,8 +154,7 @@ def _few(sizes: Sequence[int], most: int = 6) -> list[int]:
 def test_streams_say_what_the_oracle_says(
     spark: Any, streamed_case: tuple[str, int], tmp_path: Path
 ) -> None:
-    kinds, seed = streamed_case
-    drawn = _drawn(seed, kinds)
+    drawn, seed = _case(*streamed_case)
     rng = Random(seed)
     lateness = rng.choice((0, 2, 5))
     parts = _micro_batches(drawn, lateness, rng)
