@@ -53,7 +53,6 @@ __all__ = [
     "every_order",
     "idle_bucket_step",
     "orders_taken",
-    "packed",
     "pairs_only",
     "relation_machine",
     "relations_of_automata",
@@ -61,6 +60,7 @@ __all__ = [
     "run_in_session",
     "run_whole",
     "spark_buckets",
+    "warm_adaption",
     "with_order",
 ]
 
@@ -86,29 +86,20 @@ class Detected:
     counters: Mapping[str, int]
 
 
-def packed(masks: Ints, symbols: int) -> np.ndarray:
-    """A bit a row for each symbol, 64 rows a word: what predicates are for the detector."""
-    rows = np.zeros((symbols, -(-len(masks) // 64)), np.uint64)
-    for at in range(symbols):
-        found = np.packbits((masks >> at & 1).astype(np.uint8), bitorder="little")
-        rows[at].view(np.uint8)[: found.size] = found
-    return rows
-
-
 def detect_bits(
     binding: Binding,
     times: Ints,
     bits: np.ndarray,
     *,
-    pieces: int = 1,
+    piece: int | None = None,
     keep: bool = True,
     adapts: bool = True,
 ) -> Detected:
     """The detector alone on ready bits of one partition.
 
-    In several ``pieces`` its state can be looked at, and its join order changed, between two of them.
-    Counters: ``steps`` and ``visits``, the work of the joins, and with several pieces
-    ``peak_stored`` and ``peak_bytes``, the most that was held between two of them.
+    In pieces of so many events (in whole words of 64) its state can be looked at, and its join order
+    changed, between two of them. Counters: ``steps`` and ``visits``, the work of the joins, and in
+    pieces ``peak_stored`` and ``peak_bytes``, the most that was held between two of them.
     """
     detector = Detector(binding.compiled, binding.bit_of_symbol)
     detector.adaption.enabled &= adapts
@@ -116,7 +107,7 @@ def detect_bits(
     no_columns, no_flags = np.zeros((0, 0), np.int64), np.zeros((0, 0), np.uint8)
     found, count, peak_intervals, peak_bytes = [], 0, 0, 0
     # Pieces begin at whole words of bits.
-    length = max(-(-len(times) // (64 * pieces)) * 64, 64)
+    length = max(-(-(piece or len(times)) // 64) * 64, 64)
     for first in range(0, len(times), length):
         of_piece = times[first : first + length]
         words = np.ascontiguousarray(bits[:, first // 64 : -(-(first + length) // 64)])
@@ -125,15 +116,27 @@ def detect_bits(
         count += len(rows)
         if keep and len(rows):
             found.append(rows)
-        if pieces > 1:
+        if piece is not None:
             peak_bytes = max(peak_bytes, detector.state_bytes())
             peak_intervals = max(peak_intervals, detector.live_intervals())
     if len(found) != 1:
         found = [np.concatenate([np.empty((0, detector.result_columns), np.int64), *found])]
     counters = {"steps": detector.work.steps, "visits": detector.work.visits}
-    if pieces > 1:
+    if piece is not None:
         counters |= {"peak_stored": peak_intervals, "peak_bytes": peak_bytes}
     return Detected(found[0], count, counters)
+
+
+def warm_adaption(binding: Binding) -> None:
+    """Load the code with which a query looks at its live state, if it adapts its join orders to it.
+
+    Otherwise the first such look, which comes after half a million steps, would compile it, or read it
+    from disk, inside the clock.
+    """
+    detector = Detector(binding.compiled, binding.bit_of_symbol)
+    if detector.adaption.enabled:
+        numbers = detector.add_partitions(1)
+        detector.adaption.sampled(detector.partitions.words, detector.pool, numbers)
 
 
 def reports_and_outputs(rows: Ints) -> Ints:

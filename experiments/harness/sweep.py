@@ -10,7 +10,11 @@ from experiments.harness.measure import Row, Size
 from experiments.peers import BITS, FRAME, INPUTS, OURS, PEERS, Reports, Result, java, prepared
 from experiments.streams import Case
 
-__all__ = ["Sweep", "described", "work_of"]
+__all__ = ["LOOK", "Sweep", "described", "work_of"]
+
+#: Events between two looks at what piestream holds: as many for a long stream as for a short one, so
+#: that what is seen of both is comparable.
+LOOK = 1 << 12
 
 
 class Sweep:
@@ -44,10 +48,11 @@ class Sweep:
 def described(case: Case, peer: str, form: str, size: Size, result: Result) -> Row:
     """What a run is known by besides its time and memory."""
     row: Row = {"matches": result.count}
+    if result.plan:
+        row["plan"] = result.plan
     if peer == OURS and form == BITS and size is not Size.TINY:
-        pieces = max(10, min(case.events // 2_000, 100))
-        matcher = PEERS[OURS].prepare(case.pattern, pieces=pieces, keep=False)
-        held = matcher.match(matcher.load(*case.bits)).counters
+        matcher = PEERS[OURS].prepare(case.pattern, piece=LOOK, keep=False)
+        held = matcher.over(*case.bits)().counters
         row |= {"peak_stored": held["peak_stored"], "peak_bytes": held["peak_bytes"]}
     elif form == BITS:
         row["peak_stored"] = result.counters["peak_stored"]

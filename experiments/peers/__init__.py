@@ -39,6 +39,7 @@ from experiments.peers.pattern import (
     sorted_matches,
 )
 from experiments.peers.peer import BITS, FRAME, INPUTS, Matcher, Peer, Reports
+from experiments.peers.trials import RULE, quickest, run_of
 
 if TYPE_CHECKING:
     from experiments.streams.cases import Case
@@ -117,17 +118,24 @@ PEERS: Mapping[str, Peer] = {
         iseq.matcher, Reports.COMPLETION, ("#9467bd", "P"), {"form": "ibp"},
     ),
     "duckdb": Peer(
-        "DuckDB, SQL joins", "gaps and islands, joined by inequalities; the whole stream at once",
+        "DuckDB, SQL joins",
+        f"tables of intervals joined by inequalities, the whole stream at once. {RULE}: orders of joins "
+        "(the planner's; as written; each step materialised) and of a key (by hash; or none, as "
+        "partitions lie apart in time)",
         duckdb_sql.matcher, Reports.COMPLETION, ("#8c564b", "<"), streaming=False,
+        plans=duckdb_sql.plans,
     ),
     "duckdb-trigger": Peer(
         "DuckDB, SQL joins, triggers", "the same, with the earliest instants computed in SQL",
         duckdb_sql.matcher, Reports.EARLIEST, ("#c49c94", "<"), {"emit": "trigger"},
-        streaming=False,
+        streaming=False, plans=duckdb_sql.plans,
     ),
     "polars": Peer(
-        "Polars, inequality joins", "run lengths and `join_where`; the whole stream at once",
+        "Polars, inequality joins",
+        "the same tables and the same rule: `join_where` in the order of the constraints or from the "
+        "rarest symbol on, with the key or without",
         polars_joins.matcher, Reports.COMPLETION, ("#7f7f7f", ">"), streaming=False,
+        plans=polars_joins.plans,
     ),
     "java": Peer(
         "PieStream's program (Java)",
@@ -157,17 +165,17 @@ def run(name: str, pattern: Pattern, times: Ints, masks: Ints, **options: Any) -
 def prepared(case: Case, name: str, form: str = BITS, **options: Any) -> Callable[[], Result]:
     """A run of a method on a case, all done that is not to be measured.
 
-    That is the pattern, the code (by a run over a short stream), and with packed bits the stream in
-    the method's own form.
+    That is the pattern, the code (by a run over a short stream), the choice among the method's plans,
+    and with packed bits the stream in the form in which the method takes it.
     """
     peer = PEERS[name]
     short = case.head(1_000)
     if form == FRAME and peer.on_frame is not None:
         peer.on_frame(short)()
         return peer.on_frame(case)
+    if peer.plans is not None:
+        options |= quickest(case, peer, form, options)
     matcher = peer.prepare(case.pattern, **options)
     if peer.reports is not Reports.UNKNOWN:  # a program of its own shares no code with another run
-        matcher.match(matcher.load(*short.derive()))
-    if form == FRAME:
-        return lambda: matcher.match(matcher.load(*case.derive()))
-    return partial(matcher.match, matcher.load(*case.bits))
+        run_of(matcher, short, form)()
+    return run_of(matcher, case, form)

@@ -20,6 +20,7 @@ import polars as pl
 
 from experiments.peers.pattern import Ints, Pattern, Result, UnsupportedPatternError
 from experiments.peers.peer import Matcher
+from experiments.streams.derivers import Masks
 
 __all__ = ["VARIABLE", "command", "is_available", "matcher", "program_folder", "read_output"]
 
@@ -134,8 +135,8 @@ def matcher(
         )
     folder = program_folder(program)
 
-    def match(loaded: tuple[Ints, Ints]) -> Result:
-        times, masks = loaded
+    def match(given: Masks) -> Result:
+        times, masks, _ = given
         with TemporaryDirectory() as temporary:
             path = Path(temporary) / "events.csv"
             _write_events(path, pattern.n_symbols, times, masks)

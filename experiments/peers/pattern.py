@@ -239,6 +239,8 @@ class Result:
     arrange: Callable[[Any], Ints] = _as_they_are
     #: Wall-clock seconds by the method's own clock, where only that says anything.
     own_seconds: float | None = None
+    #: The way in which it was run, of several.
+    plan: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counters", dict.fromkeys(_COUNTERS, 0) | dict(self.counters))

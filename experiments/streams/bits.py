@@ -1,4 +1,4 @@
-"""From a raw frame to packed bits: what every method but piestream needs done before it begins."""
+"""From a raw frame to a mask for every event, for methods that look at all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from numba import njit
 
 from experiments.peers.pattern import MOST_SYMBOLS, Ints, one_partition
 
-__all__ = ["bits", "derived", "one_after_another"]
+__all__ = [
+    "apart_of",
+    "bits",
+    "derived",
+    "masks_of",
+    "one_after_another",
+    "ticks_of",
+    "truths_of",
+]
 
 
 def bits(
@@ -45,26 +53,53 @@ def derived(
     >>> derived(frame, [pl.col("v") > 4, pl.col("v") > 8])
     (array([1, 2]), array([1, 3]))
     """
-    if len(predicates) > MOST_SYMBOLS:
-        raise ValueError(f"{len(predicates)} predicates; a mask holds {MOST_SYMBOLS}")
-    truths = frame.select(
-        # Null is false, as a predicate that is NULL is.
-        predicate.cast(pl.Boolean).fill_null(False).alias(str(at))
-        for at, predicate in enumerate(predicates)
-    )
-    masks = np.zeros(frame.height, dtype=np.int64)
-    for first in range(0, len(predicates), 8):  # a byte at a time: an eighth of the traffic
-        byte = np.zeros(frame.height, dtype=np.uint8)
-        for at in range(first, min(first + 8, len(predicates))):
-            byte |= truths[str(at)].to_numpy().view(np.uint8) << (at - first)
-        masks |= byte.astype(np.int64) << first
-    # Dates and datetimes become their counts of ticks.
-    times = frame[time].to_physical().cast(pl.Int64).to_numpy()
-    if tick != 1:
-        times = times // tick
+    masks = masks_of(truths_of(frame, predicates), frame.height).astype(np.int64)
+    times = ticks_of(frame[time], tick)
     if key is None:
         return times, masks
     return one_after_another(frame[key].cast(pl.Int64).to_numpy(), times, masks, window)
+
+
+def truths_of(frame: pl.DataFrame, predicates: Sequence[pl.Expr]) -> list[pl.Series]:
+    """The truth of each predicate at each row: NULL is false."""
+    if len(predicates) > MOST_SYMBOLS:
+        raise ValueError(f"{len(predicates)} predicates; a mask holds {MOST_SYMBOLS}")
+    found = frame.select(
+        predicate.cast(pl.Boolean).alias(str(at)) for at, predicate in enumerate(predicates)
+    )
+    return [truth.fill_null(False) if truth.null_count() else truth for truth in found]
+
+
+def masks_of(truths: Sequence[pl.Series], rows: int) -> np.ndarray:
+    """A mask a row, in the narrowest type that holds a bit of each; eight bits at a time.
+
+    >>> masks_of([pl.Series([True, False]), pl.Series([True, True])], 2)
+    array([3, 2], dtype=uint8)
+    """
+    width = next(width for width in (8, 16, 32, 64) if len(truths) <= width)
+    masks = np.zeros(rows, f"uint{width}")
+    for first in range(0, len(truths), 8):
+        byte = np.zeros(rows, np.uint8)
+        for at, truth in enumerate(truths[first : first + 8]):
+            byte |= truth.to_numpy().view(np.uint8) << np.uint8(at)
+        masks |= byte if width == 8 else byte.astype(masks.dtype) << masks.dtype.type(first)
+    return masks
+
+
+def ticks_of(times: pl.Series, tick: int) -> Ints:
+    """Times as counts of ticks; ``tick``: how many units of the column are one."""
+    counts: Ints = times.to_physical().cast(pl.Int64).to_numpy()
+    return counts if tick == 1 else counts // tick
+
+
+def apart_of(times: Ints, tick: int, window: int) -> tuple[int, int]:
+    """The first tick of all partitions, and by how many ticks each is moved behind the one before.
+
+    >>> apart_of(np.array([20, 10]), 10, 5)
+    (1, 13)
+    """
+    begin, end = (int(time) // tick for time in (times.min(), times.max()))
+    return begin, end - begin + 2 * (window + 1)
 
 
 def one_after_another(keys: Ints, times: Ints, masks: Ints, window: int) -> tuple[Ints, Ints]:
@@ -79,9 +114,9 @@ def one_after_another(keys: Ints, times: Ints, masks: Ints, window: int) -> tupl
     """
     if not len(keys):
         return times, masks
-    apart = int(times.max() - times.min()) + 2 * (window + 1)
+    begin, apart = apart_of(times, 1, window)
     keys = keys - keys.min()
-    found: tuple[Ints, Ints] = _grouped(keys, times, masks, apart, window, int(times.min()))
+    found: tuple[Ints, Ints] = _grouped(keys, times, masks, apart, window, begin)
     return found
 
 

@@ -1,0 +1,63 @@
+"""The plan of a method that has several: which is the quickest is found by trials before the clock starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import process_time
+from typing import TYPE_CHECKING, Any
+
+from experiments.peers.pattern import Result
+from experiments.peers.peer import BITS, Matcher, Peer
+
+if TYPE_CHECKING:
+    from experiments.streams.cases import Case
+
+__all__ = ["RULE", "quickest", "run_of"]
+
+#: The shares of the stream that trials are run on, one after another.
+_SHARES = (64, 16, 4)
+#: A plan that takes so many times as long as the best is tried no further.
+_OUT = 2.0
+#: A trial that takes less CPU time than this is repeated, and the least counts.
+_ENOUGH, _MOST_RUNS = 0.1, 3
+
+RULE = (
+    "Every plan that can be had is tried over the first 1/64, 1/16 and 1/4 of the stream, before the "
+    f"clock starts; who takes more than {_OUT:g} times as long as the best is out, and the quickest over "
+    "the last is measured"
+)
+
+
+def run_of(matcher: Matcher, case: Case, form: str) -> Callable[[], Result]:
+    """A run of a prepared method on a case."""
+    if form == BITS:
+        return matcher.over(*case.bits, case.apart)
+    return matcher.on_frame(case)
+
+
+def quickest(case: Case, peer: Peer, form: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options of the quickest plan of a method on a case."""
+    assert peer.plans is not None
+    plans = dict(peer.plans(case.pattern, case.key is not None))
+    for share in _SHARES:
+        head = case.head(max(case.events // share, 1))
+        took = {}
+        for name, plan in plans.items():
+            run = run_of(peer.prepare(case.pattern, **options, **plan), head, form)
+            took[name] = _least(run)
+        least = min(took.values())
+        plans = {name: plans[name] for name in sorted(took, key=took.__getitem__)
+                 if took[name] <= _OUT * least}  # fmt: skip
+        if len(plans) == 1:
+            break
+    return next(iter(plans.values()))
+
+
+def _least(run: Callable[[], Result]) -> float:
+    """The CPU time of a run, of several if it is short."""
+    took: list[float] = []
+    while len(took) < _MOST_RUNS and sum(took) < _ENOUGH:
+        before = process_time()
+        run()
+        took.append(process_time() - before)
+    return min(took)
