@@ -208,4 +208,5 @@ EXPERIMENT = Experiment(
     conclusions,
     draw,
     (11.0, 5.2),
+    methods=METHODS,
 )

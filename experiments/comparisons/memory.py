@@ -156,4 +156,5 @@ EXPERIMENT = Experiment(
     conclusions,
     draw,
     (9.0, 3.4),
+    methods=METHODS,
 )

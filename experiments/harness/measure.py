@@ -111,7 +111,7 @@ INPUT = (
     "made before the clock starts. *Raw frame*: a Polars frame as a user has it; evaluating the "
     "predicates, telling partitions apart and all else up to the method's own form is inside the clock. "
     "piestream does it itself; for the others it is the quickest deriver that we could write for the "
-    "form that each takes (`streams/derivers.py`): the masks at the events at which some symbol "
+    "form that each takes (`peers/parts/derivers.py`): the masks at the events at which some symbol "
     "changes for TPStream, ISEQ and PieStream's algorithm on changes, tables of intervals in order of "
     "their ends for SQL and Polars, all events for what looks at all. Predicates are evaluated by "
     "Polars; changes are found 64 events at a time where the stream has one partition, and by one "

@@ -27,9 +27,11 @@ __all__ = [
 _ROOT = Path(__file__).parents[2]
 _PACKAGE = _ROOT / "piestream"
 
-#: The rooms (folders and modules of the package) that decide results and speed of every section.
+#: The rooms (folders and modules of the package) that decide results and speed of every section;
+#: ``archives.local`` chooses the run for each kind of input.
 ENGINE = (
     "adapters",
+    "archives/local.py",
     "automata",
     "compiled",
     "copies.py",
@@ -39,8 +41,8 @@ ENGINE = (
     "plan",
     "relations.py",
 )
-#: And those of a section whose patterns are queries over columns. An `Experiment` names its rooms:
-#: these unless it says others. No room is named of which nothing runs in the section's measurements.
+#: And those of a section that runs queries. An `Experiment` names its rooms: these unless it says others.
+#: No room is named, but for those of the engine, of which nothing runs in the section's measurements.
 QUERIES = (*ENGINE, "expressions", "language")
 
 _VERSIONS = (
@@ -75,7 +77,9 @@ def fingerprint(rooms: tuple[str, ...] = QUERIES) -> str:
     for room in rooms:
         path = _PACKAGE / room
         if not path.exists():
-            raise FileNotFoundError(f"the package has no {room}: an experiment names it as its room")
+            raise FileNotFoundError(
+                f"the package has no {room}: an experiment names it as its room"
+            )
         found += path.rglob("*.py") if path.is_dir() else [path]
     return _digest(found)
 

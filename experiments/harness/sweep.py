@@ -7,7 +7,7 @@ from functools import partial
 
 from experiments.harness.isolation import isolated
 from experiments.harness.measure import Row, Size
-from experiments.peers import BITS, FRAME, INPUTS, OURS, PEERS, Reports, Result, java, prepared
+from experiments.peers import BITS, FRAME, INPUTS, OURS, PEERS, Result, prepared
 from experiments.streams import Case
 
 __all__ = ["LOOK", "Sweep", "described", "work_of"]
@@ -29,13 +29,14 @@ class Sweep:
         """A row for each form of the input and each method, with what it is ``about`` in front."""
         for form in self.inputs:
             for peer in peers:
-                if peer == "java" and (form != FRAME or not java.is_available()):
-                    continue  # it reads text: that is no packed bits
+                if PEERS[peer].missing_here() or (peer == "java" and form != FRAME):
+                    continue  # the Java program reads text: that is no packed bits
                 row: Row = {**about, "peer": peer, "input": form, "events": case.events}
                 if peer in self._over:
                     row["skipped"] = self._over[peer]
                 else:
                     row |= isolated(prepared, case, peer, form, size=self.size,
+                                    once=PEERS[peer].is_optional,
                                     describe=partial(described, case, peer, form, self.size))  # fmt: skip
                 if "over" in row:
                     self._over[peer] = row["over"]
@@ -58,9 +59,13 @@ def described(case: Case, peer: str, form: str, size: Size, result: Result) -> R
         row["peak_stored"] = result.counters["peak_stored"]
     if form == BITS:
         row["work"] = work_of(result)
-    if PEERS[peer].reports is Reports.UNKNOWN:
+    if result.own_seconds is not None:
         # A program of its own, by its own clock; every run of it is a new process.
-        row |= {"cold_cpu_s": result.own_seconds, "cpu_s": None, "peak_growth_bytes": None}
+        cold, warm = (
+            None if seconds is None else seconds + result.deriving_seconds
+            for seconds in (result.own_seconds, result.own_warm_seconds)
+        )
+        row |= {"cold_cpu_s": cold, "cpu_s": warm, "peak_growth_bytes": None}
     return row
 
 

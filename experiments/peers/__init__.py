@@ -19,16 +19,17 @@ iseq [[4, 1, 2]]
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from experiments.peers import (
     duckdb_sql,
+    flink,
     iseq,
     java,
     piestream,
     piestream_paper,
     polars_joins,
+    siddhi,
     tpstream,
 )
 from experiments.peers.pattern import (
@@ -141,7 +142,22 @@ PEERS: Mapping[str, Peer] = {
         "PieStream's program (Java)",
         "the authors' own, where `PIESTREAM_JAVA` names a built copy; it reads CSV inside its clock",
         java.matcher, Reports.UNKNOWN, ("#000000", "*"), {"keep": False},
-        exact=False, streaming=False,
+        exact=False, streaming=False, missing=java.missing,
+    ),
+    "siddhi": Peer(
+        "Siddhi 5.1.7, window joins",
+        "an engine of others, where `PySiddhi` is installed: intervals in order of their ends, kept for the "
+        "window and joined; in a Java process, by its own CPU clock",
+        siddhi.matcher, Reports.COMPLETION, ("#e377c2", "h"), streaming=False,
+        missing=siddhi.missing,
+    ),
+    "flink": Peer(
+        "Flink 2.3, MATCH_RECOGNIZE",
+        "an engine of others, where `PIESTREAM_FLINK` names an interpreter that has it: the events that "
+        "change a symbol, in a mini cluster, by its Java process's CPU clock; chains of *meets*, "
+        "*overlaps*, *starts* and *during* only",
+        flink.matcher, Reports.COMPLETION, ("#bcbd22", "H"), streaming=False,
+        missing=flink.missing,
     ),
 }  # fmt: skip
 
@@ -176,6 +192,6 @@ def prepared(case: Case, name: str, form: str = BITS, **options: Any) -> Callabl
     if peer.plans is not None:
         options |= quickest(case, peer, form, options)
     matcher = peer.prepare(case.pattern, **options)
-    if peer.reports is not Reports.UNKNOWN:  # a program of its own shares no code with another run
+    if not peer.is_optional:  # a program of its own shares no code with another run
         run_of(matcher, short, form)()
     return run_of(matcher, case, form)

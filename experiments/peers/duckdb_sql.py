@@ -144,7 +144,9 @@ def _decision(constraint: tuple[int, int, Relation]) -> str:
             early |= group
     if not early:
         return third
-    return f"CASE WHEN {numbered(any_of(early, f's{x}', f's{y}'), x, y)} THEN {later} ELSE {third} END"
+    return (
+        f"CASE WHEN {numbered(any_of(early, f's{x}', f's{y}'), x, y)} THEN {later} ELSE {third} END"
+    )
 
 
 def matcher(

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from experiments.peers.parts.derivers import Bits, Masks, Runs, changes_of_bits, runs_of_bits
 from experiments.peers.pattern import Ints, Pattern, one_partition
-from experiments.streams.derivers import Bits, Masks, Runs, changes_of_bits, runs_of_bits
 
 if TYPE_CHECKING:
     from experiments.streams.cases import Case
@@ -47,7 +47,9 @@ EVENTS = Form(_all, lambda masks: masks, lambda case: _all(*case.derive()))
 
 def words(pattern: Pattern) -> Form:
     """Packed bits as they are; raw frames are derived as for `changes`."""
-    return Form(_loaded(pattern), lambda bits: bits, lambda case: Bits.of(*case.derive(), pattern.n_symbols))
+    return Form(
+        _loaded(pattern), lambda bits: bits, lambda case: Bits.of(*case.derive(), pattern.n_symbols)
+    )
 
 
 def changes(pattern: Pattern) -> Form:

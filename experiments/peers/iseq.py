@@ -29,6 +29,7 @@ from numba import njit
 from experiments.pace import await_due, no_pace, room_of
 from experiments.peers.forms import EVENTS, changes
 from experiments.peers.parts.allen import relation_of
+from experiments.peers.parts.derivers import Masks
 from experiments.peers.parts.restrictions import (
     AT_MOST,
     LESS,
@@ -41,7 +42,6 @@ from experiments.peers.parts.restrictions import (
 from experiments.peers.parts.tpstream_join import grown, longer
 from experiments.peers.pattern import Ints, Pattern, Result
 from experiments.peers.peer import Matcher
-from experiments.streams.derivers import Masks
 
 __all__ = ["FORMS", "Plan", "hopeless", "matcher", "plan_of", "roles"]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 from experiments.peers.forms import EVENTS, Form
@@ -41,18 +43,25 @@ class Matcher:
 
     match: Callable[[Any], Result]
     form: Form = EVENTS
+    #: Whether a program with a clock of its own derives by itself, inside that clock.
+    derives: bool = False
 
     def over(self, times: Ints, masks: Ints, apart: int = 0) -> Callable[[], Result]:
         """A run over one stream, whose bits are packed now; bit i of a mask: symbol i holds.
 
         ``apart``: how far the partitions are moved apart that were put into it, 0 for one.
         """
-        loaded = self.form.load(times, masks, apart)
-        return lambda: self.match(self.form.of_bits(loaded))
+        return partial(self._run, self.form.of_bits, self.form.load(times, masks, apart))
 
     def on_frame(self, case: Case) -> Callable[[], Result]:
         """A run over a raw frame."""
-        return lambda: self.match(self.form.of_case(case))
+        return partial(self._run, self.form.of_case, case)
+
+    def _run(self, derive: Callable[[Any], Any], given: Any) -> Result:
+        before = process_time()
+        derived = derive(given)
+        took = 0.0 if self.derives else process_time() - before
+        return replace(self.match(derived), deriving_seconds=took)
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,10 @@ class Peer:
     def is_optional(self) -> bool:
         """True of a method that need not be installed."""
         return self.missing is not None
+
+    def missing_here(self) -> str:
+        """Why it cannot be run here; empty if it can."""
+        return self.missing() if self.missing is not None else ""
 
     def prepare(self, pattern: Pattern, **options: Any) -> Matcher:
         """The method with its own options and these."""

@@ -19,8 +19,8 @@ from experiments.peers.pattern import Ints, Pattern, Result
 from experiments.peers.peer import Matcher
 
 if TYPE_CHECKING:
+    from experiments.peers.parts.derivers import Bits
     from experiments.streams.cases import Case
-    from experiments.streams.derivers import Bits
 
 __all__ = ["matcher", "on_frame"]
 

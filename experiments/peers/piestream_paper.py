@@ -30,6 +30,7 @@ from experiments.engine import (
 )
 from experiments.pace import await_due, no_pace, room_of
 from experiments.peers.forms import EVENTS, changes
+from experiments.peers.parts.derivers import Masks
 from experiments.peers.parts.paper_tables import (
     COLUMN,
     EARLIEST,
@@ -48,7 +49,6 @@ from experiments.peers.parts.paper_tables import (
 from experiments.peers.parts.tpstream_join import grown, longer
 from experiments.peers.pattern import Ints, Pattern, Result, UnsupportedPatternError
 from experiments.peers.peer import Matcher
-from experiments.streams.derivers import Masks
 from piestream.relations import Relation
 
 __all__ = ["matcher"]

@@ -13,13 +13,13 @@ import numpy as np
 
 from experiments.pace import no_pace
 from experiments.peers.forms import EVENTS, changes
+from experiments.peers.parts.derivers import Masks
 from experiments.peers.parts.tpstream_corrected import corrected
 from experiments.peers.parts.tpstream_join import COUNTER_NAMES, Planning, tables_of
 from experiments.peers.parts.tpstream_plan import initial_selectivities
 from experiments.peers.parts.tpstream_published import Reading, published
 from experiments.peers.pattern import Ints, Pattern, Result, UnsupportedPatternError
 from experiments.peers.peer import Matcher
-from experiments.streams.derivers import Masks
 
 __all__ = ["corrected_matcher", "printed_matcher", "published_matcher"]
 

@@ -8,17 +8,10 @@ import numpy as np
 import polars as pl
 from numba import njit
 
-from experiments.peers.pattern import MOST_SYMBOLS, Ints, one_partition
+from experiments.peers.parts.derivers import apart_of, masks_of, ticks_of, truths_of
+from experiments.peers.pattern import Ints, one_partition
 
-__all__ = [
-    "apart_of",
-    "bits",
-    "derived",
-    "masks_of",
-    "one_after_another",
-    "ticks_of",
-    "truths_of",
-]
+__all__ = ["bits", "derived", "one_after_another"]
 
 
 def bits(
@@ -58,48 +51,6 @@ def derived(
     if key is None:
         return times, masks
     return one_after_another(frame[key].cast(pl.Int64).to_numpy(), times, masks, window)
-
-
-def truths_of(frame: pl.DataFrame, predicates: Sequence[pl.Expr]) -> list[pl.Series]:
-    """The truth of each predicate at each row: NULL is false."""
-    if len(predicates) > MOST_SYMBOLS:
-        raise ValueError(f"{len(predicates)} predicates; a mask holds {MOST_SYMBOLS}")
-    found = frame.select(
-        predicate.cast(pl.Boolean).alias(str(at)) for at, predicate in enumerate(predicates)
-    )
-    return [truth.fill_null(False) if truth.null_count() else truth for truth in found]
-
-
-def masks_of(truths: Sequence[pl.Series], rows: int) -> np.ndarray:
-    """A mask a row, in the narrowest type that holds a bit of each; eight bits at a time.
-
-    >>> masks_of([pl.Series([True, False]), pl.Series([True, True])], 2)
-    array([3, 2], dtype=uint8)
-    """
-    width = next(width for width in (8, 16, 32, 64) if len(truths) <= width)
-    masks = np.zeros(rows, f"uint{width}")
-    for first in range(0, len(truths), 8):
-        byte = np.zeros(rows, np.uint8)
-        for at, truth in enumerate(truths[first : first + 8]):
-            byte |= truth.to_numpy().view(np.uint8) << np.uint8(at)
-        masks |= byte if width == 8 else byte.astype(masks.dtype) << masks.dtype.type(first)
-    return masks
-
-
-def ticks_of(times: pl.Series, tick: int) -> Ints:
-    """Times as counts of ticks; ``tick``: how many units of the column are one."""
-    counts: Ints = times.to_physical().cast(pl.Int64).to_numpy()
-    return counts if tick == 1 else counts // tick
-
-
-def apart_of(times: Ints, tick: int, window: int) -> tuple[int, int]:
-    """The first tick of all partitions, and by how many ticks each is moved behind the one before.
-
-    >>> apart_of(np.array([20, 10]), 10, 5)
-    (1, 13)
-    """
-    begin, end = (int(time) // tick for time in (times.min(), times.max()))
-    return begin, end - begin + 2 * (window + 1)
 
 
 def one_after_another(keys: Ints, times: Ints, masks: Ints, window: int) -> tuple[Ints, Ints]:

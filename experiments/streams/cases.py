@@ -11,17 +11,18 @@ import numpy as np
 import polars as pl
 
 import piestream as ps
-from experiments.peers.pattern import Ints, Pattern, UnsupportedPatternError, one_partition
-from experiments.streams.bits import apart_of, derived
-from experiments.streams.derivers import (
+from experiments.peers.parts.derivers import (
     Bits,
     Masks,
     Runs,
+    apart_of,
     bits_of_frame,
     changes_of_bits,
     changes_of_frame,
     runs_of_bits,
 )
+from experiments.peers.pattern import Ints, Pattern, UnsupportedPatternError, one_partition
+from experiments.streams.bits import derived
 from experiments.streams.booleans import booleans
 from experiments.streams.patterns import SEED
 from piestream.relations import names
@@ -80,7 +81,9 @@ class Case:
         """How far partitions are moved apart where they become one stream; 0 without a key."""
         if self.key is None or not self.events:
             return 0
-        return apart_of(self.frame["ts"].to_physical().to_numpy(), self.tick, self.pattern.window)[1]
+        return apart_of(self.frame["ts"].to_physical().to_numpy(), self.tick, self.pattern.window)[
+            1
+        ]
 
     def changes(self) -> Masks:
         """The events that change a symbol, made of the frame."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterable
 from functools import cache
+from inspect import CO_OPTIMIZED
 from pathlib import Path
 from random import Random
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -21,21 +25,55 @@ from experiments.comparisons.powersets import _base
 from experiments.harness import store
 from experiments.harness.figures import save
 from experiments.harness.measure import Rows, Size
+from experiments.harness.provenance import ENGINE
 from experiments.harness.report import figure_path, report
 from experiments.harness.tables import select
 from experiments.peers import BITS, FRAME, INPUTS, OURS, PEERS, run, sorted_matches
+from experiments.peers.parts.derivers import packed
 from experiments.peers.pattern import Pattern
 from experiments.spark import cores
 from experiments.streams import booleans, of_bits, one_after_another, query_of, restless
 from piestream.relations import Relation
 from tests.experiments import brute
 
+#: Rooms that decide neither results nor speed, whatever they are called for.
+APART = ("__init__.py", "cli", "demo", "diagnosis", "errors.py", "monitoring", "pictures", "show")
+
 
 @cache
+def tiny_and_called(name: str) -> tuple[Rows, list[str]]:
+    """The rows of an experiment, as they come back from their file, and the package's files it called."""
+    called: set[str] = set()
+
+    def note(frame: FrameType, *_: object) -> None:
+        if frame.f_code.co_flags & CO_OPTIMIZED:  # a function, and not a module or class being made
+            called.add(frame.f_code.co_filename)
+
+    before = sys.gettrace()
+    sys.settrace(note)
+    try:
+        rows: Rows = json.loads(json.dumps(list(EXPERIMENTS[name].rows(Size.TINY))))
+    finally:
+        sys.settrace(before)
+    package = Path(ps.__file__).parent
+    files = (Path(file) for file in sorted(called) if file.startswith(str(package)))
+    return rows, [file.relative_to(package).as_posix() for file in files]
+
+
 def tiny(name: str) -> Rows:
-    """The rows of an experiment, as they come back from their file."""
-    rows: Rows = json.loads(json.dumps(list(EXPERIMENTS[name].rows(Size.TINY))))
-    return rows
+    return tiny_and_called(name)[0]
+
+
+def is_in(file: str, rooms: Iterable[str]) -> bool:
+    return any(file == room or file.startswith(f"{room}/") for room in rooms)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_names_the_rooms_of_the_package_that_it_runs_in(name: str) -> None:
+    rooms, (_, called) = EXPERIMENTS[name].rooms, tiny_and_called(name)
+    assert [file for file in called if not is_in(file, (*rooms, *APART))] == []
+    idle = [room for room in rooms if not any(is_in(file, [room]) for file in called)]
+    assert {*idle} <= {*ENGINE}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -64,7 +102,10 @@ def test_it_measures_concludes_and_draws(name: str, tmp_path: Path) -> None:
 def test_every_method_is_given_both_forms_of_the_input(name: str) -> None:
     rows = tiny(name)
     methods = {form: {row["peer"] for row in select(rows, input=form)} for form in INPUTS}
-    assert methods[BITS] == methods[FRAME] >= {OURS, "tpstream", "iseq"}
+    assert methods[BITS] == methods[FRAME] >= {OURS, "tpstream", "iseq", "duckdb", "polars"}
+    assert all(
+        row["plan"] for row in rows if row["peer"] in ("duckdb", "polars") and "matches" in row
+    )
     tables = EXPERIMENTS[name].tables(rows)
     assert all(form in tables for form in INPUTS)
 
@@ -101,12 +142,18 @@ def test_methods_that_report_at_the_same_instants_count_alike(name: str) -> None
 def test_iseq_in_all_forms_counts_what_piestream_counts(name: str, x: str) -> None:
     counts: dict[object, dict[str, int]] = {}
     for row in tiny(name):
-        counts.setdefault(row[x], {})[row["peer"]] = row["matches"]
-    assert len(counts) > 1
-    for found in counts.values():
-        assert set(found) == set(iseq_sweeps.METHODS)
-        assert len(set(found.values())) == 1, counts
-    assert any(found[OURS] for found in counts.values())
+        counts.setdefault((row[x], row["input"]), {})[row["peer"]] = row["matches"]
+    assert len(counts) > 2
+    for (_, form), found in counts.items():
+        assert set(found) == {*iseq_sweeps.METHODS} - ({OURS} if form == BITS else set())
+    for value in {value for value, _ in counts}:
+        assert len({count for form in INPUTS for count in counts[value, form].values()}) == 1, (
+            counts
+        )
+    assert any(any(found.values()) for found in counts.values())
+    headline = EXPERIMENTS[name].headline
+    assert headline is not None
+    assert any(row["peer"] == OURS for rows in headline(tiny(name)).values() for row in rows)
     assert "equally many" in EXPERIMENTS[name].conclusions(tiny(name))
 
 
@@ -133,7 +180,6 @@ def test_results_that_are_kept_fit_the_experiments_that_made_them(size: Size) ->
         experiment = EXPERIMENTS[path.stem]
         assert experiment.tables(found.rows)
         assert experiment.conclusions(found.rows)
-        assert found.head["on_spark"] == experiment.on_spark
         if experiment.draw is not None:
             assert figure_path(found).exists()
 
@@ -143,8 +189,12 @@ def test_the_report_is_that_of_the_results_that_are_kept(tmp_path: Path) -> None
     for name, experiment in EXPERIMENTS.items():
         kept = [found for size in Size if (found := store.read(name, size)) is not None]
         assert kept, name
-        assert any(experiment.tables(found.rows) in page for found in kept), name
-        assert any(experiment.conclusions(found.rows) in page for found in kept), name
+        found, _ = store.best(experiment)
+        assert found is not None
+        assert experiment.tables(found.rows) in page, name
+        assert experiment.conclusions(found.rows) in page, name
+        stale = page.splitlines()[0].startswith("**Stale:**") and f" {name}" in page.splitlines()[0]
+        assert stale or not found.faults(experiment), name
 
 
 # What the experiments claim
@@ -304,7 +354,7 @@ def test_piestream_has_the_matches_of_its_peers_in_one_piece_and_in_many() -> No
     case = of_bits(pattern, *restless(3, 500, seed=2))
     expected = sorted_matches(run("tpstream", pattern, *case.bits).matches)
     assert len(expected) > 20
-    pieces = run(OURS, pattern, *case.bits, pieces=7)
+    pieces = run(OURS, pattern, *case.bits, piece=64)
     forced = run(OURS, pattern, *case.bits, order=(2, 0, 1))
     on_frame = PEERS[OURS].on_frame
     assert on_frame is not None
@@ -318,7 +368,7 @@ def test_piestream_has_the_matches_of_its_peers_in_one_piece_and_in_many() -> No
 def test_packed_bits_are_a_word_of_64_rows() -> None:
     masks = np.zeros(70, np.int64)
     masks[[0, 63, 64, 69]] = [1, 2, 3, 2]
-    assert engine.packed(masks, 2).tolist() == [[1, 1], [1 << 63, 1 | 1 << 5]]
+    assert packed(masks, 2).tolist() == [[1, 1], [1 << 63, 1 | 1 << 5]]
 
 
 def test_no_match_spans_two_partitions_that_were_put_into_one_stream() -> None:

@@ -25,7 +25,7 @@ from experiments.harness.conclusions import agreement, ended, exponent, growth, 
 from experiments.harness.experiment import Experiment
 from experiments.harness.figures import save, time_curves
 from experiments.harness.isolation import isolated
-from experiments.harness.measure import Row, Rows, Size, timed
+from experiments.harness.measure import HARNESS, HARNESSES, Row, Rows, Size, timed
 from experiments.harness.report import report
 from experiments.harness.store import Document, best, document
 from experiments.harness.sweep import Sweep
@@ -237,6 +237,11 @@ def test_methods_that_count_differently_are_named() -> None:
     rows: Rows = [{"n": 4, "peer": peer, "matches": count}
                   for peer, count in (("piestream", 7), ("tpstream", 7), ("iseq", 6))]  # fmt: skip
     assert "the same number of matches in every case" in agreement(rows, ["n"])
+    last = {"n": 8, "peer": "tpstream", "over": "3 s"}  # the last case has no count of its own
+    assert "None" not in agreement([*rows, last], ["n"])
+    assert "in the last one that was counted 7 at the earliest instant" in agreement(
+        [*rows, last], ["n"]
+    )
     rows[1]["matches"] = 8
     assert "n = 4, at the earliest instant: [7, 8]" in agreement(rows, ["n"])
 
@@ -287,60 +292,94 @@ def _written(folder: Path, size: Size, x: int, **head: object) -> Document:
 def test_every_section_shows_commit_fingerprint_and_load(tmp_path: Path) -> None:
     made = _written(tmp_path, Size.FULL, 1, commit="abc123", load={"before": 3.25, "after": 7.75})
     page = report(CATALOGUE, tmp_path).read_text()
-    assert f"Commit abc123, engine `{provenance.engine_fingerprint()}`, load 0.5 to 7.8" in page
-    assert made.head["engine"] == provenance.engine_fingerprint()
-    assert "Stale" not in page
+    assert f"Commit abc123, engine `{provenance.fingerprint()}`, load 0.5 to 7.8" in page
+    assert made.head["engine"] == provenance.fingerprint()
+    assert page.startswith("**Nothing here is stale:** 1 of 1 sections")
+    assert "**Stale:**" not in page
     assert "**Conclusion.** 1" in page
 
 
-def test_a_result_of_another_engine_is_marked_stale_by_the_report_itself(
+def test_the_first_line_of_the_report_says_which_sections_are_stale(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _written(tmp_path, Size.FULL, 1)
-    assert "**Stale:**" not in report(CATALOGUE, tmp_path).read_text()
-    monkeypatch.setattr(store, "engine_fingerprint", lambda spark=False: "0" * 12)
+    monkeypatch.setattr(store, "fingerprint", lambda rooms: "0" * 12)
     page = report(CATALOGUE, tmp_path).read_text()
-    assert "**Stale:** measured on other sources of the engine" in page
-    assert "1 is **stale**" in page
+    first = page.splitlines()[0]
+    assert first.startswith("**Stale:** 1 of 1 sections, until they are measured anew: example.")
+    assert "> **Stale:** measured on other sources of the engine than the present ones." in page
+
+
+def test_what_an_earlier_harness_measured_is_stale_and_says_what_was_otherwise(
+    tmp_path: Path,
+) -> None:
+    _written(tmp_path, Size.FULL, 1, harness=None)
+    page = report(CATALOGUE, tmp_path).read_text()
+    assert page.startswith("**Stale:** 1 of 1")
+    assert f"measured by harness 2 ({HARNESSES[2]})" in page
+    _written(tmp_path, Size.FULL, 1, harness=None, protocol="")
+    assert "measured by harness 1 (" in report(CATALOGUE, tmp_path).read_text()
 
 
 def test_a_result_of_the_present_engine_goes_before_a_larger_stale_one(tmp_path: Path) -> None:
     _written(tmp_path, Size.FULL, 1, engine="0" * 12, commit="old")
     _written(tmp_path, Size.QUICK, 2)
-    found, others = best("example", tmp_path)
+    found, others = best(EXAMPLE, tmp_path)
     assert found is not None
-    assert (found.size, found.is_stale(), len(others)) == (Size.QUICK, False, 1)
+    assert (found.size, found.faults(EXAMPLE), len(others)) == (Size.QUICK, [], 1)
     page = report(CATALOGUE, tmp_path).read_text()
     assert "**Conclusion.** 2" in page
     assert "Also kept: size full, commit old, stale, in `results/full/example.json`" in page
     _written(tmp_path, Size.FULL, 3)
-    assert best("example", tmp_path)[0].size is Size.FULL  # type: ignore[union-attr]
+    assert best(EXAMPLE, tmp_path)[0].size is Size.FULL  # type: ignore[union-attr]
 
 
-def test_the_fingerprint_follows_what_decides_results_and_speed(
+def test_a_newer_harness_goes_before_size_and_before_the_present_engine(tmp_path: Path) -> None:
+    _written(tmp_path, Size.FULL, 1, harness=HARNESS - 1)
+    _written(tmp_path, Size.QUICK, 2, engine="0" * 12)
+    found, _ = best(EXAMPLE, tmp_path)
+    assert found is not None
+    assert (found.size, found.harness) == (Size.QUICK, HARNESS)
+
+
+def test_a_result_that_lacks_a_method_goes_behind_one_that_has_it(tmp_path: Path) -> None:
+    both = dataclasses.replace(EXAMPLE, methods=(OURS, "iseq", "java"))
+    for size, peers in ((Size.FULL, [OURS]), (Size.QUICK, [OURS, "iseq"])):
+        rows: Rows = [{"x": 1, "peer": peer} for peer in peers]
+        store.write(document(both, size, rows, seconds=1.0), tmp_path)
+    found, (other,) = best(both, tmp_path)
+    assert found is not None
+    assert found.size is Size.QUICK
+    assert found.faults(both) == []  # a program that need not be installed may be missing
+    assert other.faults(both) == ["measured without ISEQ, begin punctuations"]
+
+
+def test_the_fingerprint_is_of_the_rooms_that_the_section_measures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fingerprint(spark: bool = False) -> str:
-        provenance.engine_fingerprint.cache_clear()
-        return provenance.engine_fingerprint(spark)
+    def fingerprint(*rooms: str) -> str:
+        provenance.fingerprint.cache_clear()
+        return provenance.fingerprint(rooms)
 
     package = tmp_path / "piestream"
-    for name in ("joins/extend.py", "spark/state.py", "cli/app.py", "show/diagrams.py"):
+    for name in ("joins/extend.py", "spark/state.py", "show/diagrams.py", "relations.py"):
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_text("x = 1\n")
     with monkeypatch.context() as patch:
         patch.setattr(provenance, "_ROOT", tmp_path)
         patch.setattr(provenance, "_PACKAGE", package)
-        before, with_spark = fingerprint(), fingerprint(spark=True)
-        for name in ("cli/app.py", "show/diagrams.py"):
-            (package / name).write_text("x = 2\n")
-        assert (fingerprint(), fingerprint(spark=True)) == (before, with_spark)
+        own, with_spark = ("joins", "relations.py"), ("joins", "relations.py", "spark")
+        before = fingerprint(*own), fingerprint(*with_spark)
+        (package / "show/diagrams.py").write_text("x = 2\n")
+        assert (fingerprint(*own), fingerprint(*with_spark)) == before
         (package / "spark/state.py").write_text("x = 2\n")
-        assert fingerprint() == before
-        assert fingerprint(spark=True) != with_spark
-        (package / "joins/extend.py").write_text("x = 2\n")
-        assert fingerprint() != before
-    provenance.engine_fingerprint.cache_clear()
+        assert fingerprint(*own) == before[0]
+        assert fingerprint(*with_spark) != before[1]
+        (package / "relations.py").write_text("x = 2\n")
+        assert fingerprint(*own) != before[0]
+        with pytest.raises(FileNotFoundError, match="the package has no cellar"):
+            fingerprint("cellar")
+    provenance.fingerprint.cache_clear()
 
 
 def test_figures_of_the_same_rows_are_the_same_file(tmp_path: Path) -> None:

@@ -21,19 +21,22 @@ import polars as pl
 from numba import njit
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-from experiments.peers.pattern import Ints, one_partition
-from experiments.streams.bits import apart_of, masks_of, ticks_of, truths_of
+from experiments.peers.pattern import MOST_SYMBOLS, Ints, one_partition
 
 __all__ = [
     "OPEN",
     "Bits",
     "Masks",
     "Runs",
+    "apart_of",
     "bits_of_frame",
     "changes_of_bits",
     "changes_of_frame",
+    "masks_of",
     "packed",
     "runs_of_bits",
+    "ticks_of",
+    "truths_of",
 ]
 
 Words = np.ndarray
@@ -180,12 +183,53 @@ def changes_of_frame(
     keys = frame[key].to_numpy()
     if not len(keys):
         return Masks(*one_partition(times, masks), 0)
-    rows, counts = _changed_in_partitions(keys, keys.min(), keys.max(), masks)
+    lowest = int(keys.min())
+    rows, counts = _changed_in_partitions(keys, lowest, int(keys.max()), masks)
     begin, apart = apart_of(times, tick, window)
-    return Masks(
-        *_gathered(rows, counts, keys, keys.min(), times, tick, masks, begin, apart, window),
-        len(keys),
+    found = _gathered(rows, counts, keys, lowest, times, tick, masks, begin, apart, window)
+    return Masks(found[0], found[1], len(keys))
+
+
+def truths_of(frame: pl.DataFrame, predicates: Sequence[pl.Expr]) -> list[pl.Series]:
+    """The truth of each predicate at each row: NULL is false."""
+    if len(predicates) > MOST_SYMBOLS:
+        raise ValueError(f"{len(predicates)} predicates; a mask holds {MOST_SYMBOLS}")
+    found = frame.select(
+        predicate.cast(pl.Boolean).alias(str(at)) for at, predicate in enumerate(predicates)
     )
+    return [truth.fill_null(False) if truth.null_count() else truth for truth in found]
+
+
+def masks_of(truths: Sequence[pl.Series], rows: int) -> np.ndarray:
+    """A mask a row, in the narrowest type that holds a bit of each; eight bits at a time.
+
+    >>> masks_of([pl.Series([True, False]), pl.Series([True, True])], 2)
+    array([3, 2], dtype=uint8)
+    """
+    width = next(width for width in (8, 16, 32, 64) if len(truths) <= width)
+    masks = np.zeros(rows, f"uint{width}")
+    for first in range(0, len(truths), 8):
+        byte = np.zeros(rows, np.uint8)
+        for at, truth in enumerate(truths[first : first + 8]):
+            byte |= truth.to_numpy().view(np.uint8) << np.uint8(at)
+        masks |= byte if width == 8 else byte.astype(masks.dtype) << masks.dtype.type(first)
+    return masks
+
+
+def ticks_of(times: pl.Series, tick: int) -> Ints:
+    """Times as counts of ticks; ``tick``: how many units of the column are one."""
+    counts: Ints = times.to_physical().cast(pl.Int64).to_numpy()
+    return counts if tick == 1 else counts // tick
+
+
+def apart_of(times: Ints, tick: int, window: int) -> tuple[int, int]:
+    """The first tick of all partitions, and by how many ticks each is moved behind the one before.
+
+    >>> apart_of(np.array([20, 10]), 10, 5)
+    (1, 13)
+    """
+    begin, end = (int(time) // tick for time in (times.min(), times.max()))
+    return begin, end - begin + 2 * (window + 1)
 
 
 @njit(cache=True, nogil=True)
