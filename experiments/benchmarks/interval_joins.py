@@ -252,4 +252,5 @@ EXPERIMENT = Experiment(
     rows,
     tables,
     conclusions,
+    rooms=("adapters", "compiled", "expressions", "interval_tables", "language", "relations.py"),
 )

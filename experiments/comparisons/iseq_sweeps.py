@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 import piestream as ps
+from experiments import engine
 from experiments.harness.conclusions import ended, factor, ratio
 from experiments.harness.figures import curves, legend_below, time_curves
 from experiments.harness.isolation import isolated
@@ -133,6 +134,7 @@ def _prepared(load: Load, peer: str, form: str) -> Callable[[], Result]:
     """
     frame, punctuated = load.frame, peer == "iseq"
     if peer == OURS:
+        engine.warm_adaption()
         query = load.query
         query.run(frame.head(200))
         return lambda: _counted(query.run(frame, threads=1))

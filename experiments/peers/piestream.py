@@ -41,8 +41,7 @@ def matcher(
     if order is not None:
         binding = engine.with_order(binding, order)
 
-    else:
-        engine.warm_adaption(binding)
+    engine.warm_adaption()
 
     def match(bits: Bits) -> Result:
         found = engine.detect_bits(
@@ -56,6 +55,7 @@ def matcher(
 
 def on_frame(case: Case) -> Callable[[], Result]:
     """`Query.run` on the case's frame."""
+    engine.warm_adaption()
     run = partial(case.query.run, case.frame, threads=1)
 
     def matches() -> Result:

@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 
 __all__ = ["RULE", "quickest", "run_of"]
 
-#: The shares of the stream that trials are run on, one after another.
+#: The shares of the stream that trials are run on, one after another; the last one, and those of the others
+#: that have so many events.
 _SHARES = (64, 16, 4)
+_FEWEST = 1_000
 #: A plan that takes so many times as long as the best is tried no further.
 _OUT = 2.0
 #: A trial that takes less CPU time than this is repeated, and the least counts.
 _ENOUGH, _MOST_RUNS = 0.1, 3
+#: Where the best takes more CPU seconds than this, nothing larger is tried.
+_LONG = 5.0
 
 RULE = (
     "Every plan that can be had is tried over the first 1/64, 1/16 and 1/4 of the stream, before the "
@@ -39,8 +43,9 @@ def quickest(case: Case, peer: Peer, form: str, options: Mapping[str, Any]) -> M
     """The options of the quickest plan of a method on a case."""
     assert peer.plans is not None
     plans = dict(peer.plans(case.pattern, case.key is not None))
-    for share in _SHARES:
-        head = case.head(max(case.events // share, 1))
+    heads = [max(case.events // share, 1) for share in _SHARES]
+    for events in [*(events for events in heads[:-1] if events >= _FEWEST), heads[-1]]:
+        head = case.head(events)
         took = {}
         for name, plan in plans.items():
             run = run_of(peer.prepare(case.pattern, **options, **plan), head, form)
@@ -48,7 +53,7 @@ def quickest(case: Case, peer: Peer, form: str, options: Mapping[str, Any]) -> M
         least = min(took.values())
         plans = {name: plans[name] for name in sorted(took, key=took.__getitem__)
                  if took[name] <= _OUT * least}  # fmt: skip
-        if len(plans) == 1:
+        if len(plans) == 1 or least > _LONG:
             break
     return next(iter(plans.values()))
 

@@ -115,9 +115,13 @@ def test_of_several_plans_the_quickest_is_measured(monkeypatch: pytest.MonkeyPat
         return float(len(tried) % 2)  # the second plan of each round is the quicker one
 
     monkeypatch.setattr(trials, "_least", least)
+    monkeypatch.setattr(trials, "_FEWEST", 4)
     case = of_bits(GIVEN, *brute.stream(Random(2), 3, 300))
     assert trials.quickest(case, peer, FRAME, {}) == {"order": "rarest first"}
-    assert len(tried) == 2  # the other one is out after the first round
+    assert len(tried) == 2  # the other one is out after the first round, of three
+    monkeypatch.setattr(trials, "_least", lambda run: tried.append("even") or 1.0)  # type: ignore[func-returns-value]
+    assert trials.quickest(case, peer, FRAME, {}) == {"order": "written"}
+    assert tried[2:] == ["even"] * 6
     assert prepared(case, "polars", BITS)().plan == "rarest first"
 
 
