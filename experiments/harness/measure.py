@@ -72,7 +72,7 @@ class Size(Enum):
         return float(self.of(1e9, 1.0, 10.0))
 
 
-#: What each version of the harness measures otherwise than the one before it. Results of two versions
+#: How each version of the harness measures, in what another does otherwise. Results of two versions
 #: are not comparable, so a change of how something is measured is a new version.
 HARNESSES = {
     1: "other methods had packed bits only, or patterns were compiled inside the clock, or Polars ran "

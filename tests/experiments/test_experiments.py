@@ -19,7 +19,7 @@ from experiments import engine
 from experiments.benchmarks import join_orders
 from experiments.benchmarks.common import running
 from experiments.catalogue import EXPERIMENTS, GROUPS
-from experiments.comparisons import iseq_sweeps, plans
+from experiments.comparisons import iseq_sweeps, memory, plans
 from experiments.comparisons.correctness import AS_PUBLISHED
 from experiments.comparisons.futures import earliest
 from experiments.comparisons.powersets import _base
@@ -28,13 +28,15 @@ from experiments.harness.figures import save
 from experiments.harness.measure import Rows, Size
 from experiments.harness.provenance import ENGINE
 from experiments.harness.report import figure_path, report
+from experiments.harness.sweep import LOOK
 from experiments.harness.tables import select
-from experiments.peers import BITS, FRAME, INPUTS, OURS, PEERS, prepared, run, sorted_matches
+from experiments.peers import BITS, FRAME, INPUTS, OURS, PEERS, forms, prepared, run, sorted_matches
 from experiments.peers.parts.derivers import packed
 from experiments.peers.pattern import Ints, Pattern
 from experiments.spark import cores
 from experiments.streams import booleans, of_bits, one_after_another, query_of, restless
 from piestream.engine.adaption import JoinOrderAdaption
+from piestream.engine.detector import Detector
 from piestream.plan.join_order import Estimate
 from piestream.relations import Relation
 from tests.experiments import brute
@@ -368,6 +370,37 @@ def test_piestream_has_the_matches_of_its_peers_in_one_piece_and_in_many() -> No
     assert pieces.counters["peak_stored"] > 0 < pieces.counters["peak_bytes"]
     assert pieces.counters["steps"] > 0
     assert str(query_of(pattern).symbols[1].at_most) == "30"
+
+
+def test_memory_is_looked_at_after_as_many_events_of_a_long_stream_as_of_a_short_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[int] = []
+    held = Detector.state_bytes
+
+    def note(self: Detector) -> int:
+        looks.append(held(self))
+        return looks[-1]
+
+    monkeypatch.setattr(Detector, "state_bytes", note)
+    for events in (LOOK, 2 * LOOK, 5 * LOOK):
+        run = memory.counting(memory.case_of("before", events), OURS)
+        looks.clear()
+        assert run().counters["peak_bytes"] == max(looks)
+        assert len(looks) == events // LOOK
+
+
+def test_in_the_memory_of_the_others_no_changes_are_derived_beforehand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("all changes would be held at once")
+
+    monkeypatch.setattr(forms, "changes_of_bits", refuse)
+    for peer in memory.METHODS[1:]:
+        assert memory.counting(memory.case_of("before", 2_000), peer)().counters["peak_stored"] > 0
+    with pytest.raises(AssertionError):
+        prepared(memory.case_of("before", 2_000), "iseq")()
 
 
 def test_the_look_at_the_live_state_is_loaded_before_the_clock_starts(
