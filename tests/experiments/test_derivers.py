@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 
 from experiments.peers import BITS, FRAME, PEERS, prepared, trials
-from experiments.peers.forms import EVENTS
+from experiments.peers.forms import EVENTS, tables
 from experiments.peers.parts.derivers import Bits, changes_of_bits, runs_of_bits
+from experiments.peers.parts.interval_rows import interval_rows
 from experiments.peers.pattern import Ints, Pattern
 from experiments.peers.peer import Matcher
 from experiments.streams import Case, of_bits
@@ -33,10 +34,11 @@ def runs(times: Ints, masks: Ints, bit: int) -> list[tuple[int, int | None]]:
     return found
 
 
-@pytest.mark.parametrize("events", [0, 1, 63, 64, 65, 200])
-def test_changes_are_the_events_whose_mask_is_another(events: int) -> None:
-    times, masks = brute.stream(Random(events), 9, events)
-    bits = Bits.of(times, masks, 9)
+@pytest.mark.parametrize("symbols", [1, 9])
+@pytest.mark.parametrize("events", [0, 1, 63, 64, 65, 1_000])
+def test_changes_are_the_events_whose_mask_is_another(events: int, symbols: int) -> None:
+    times, masks = brute.stream(Random(events), symbols, events)
+    bits = Bits.of(times, masks, symbols)
     changes = changes_of_bits(bits)
     before = np.append(0, masks[:-1])[:events]
     assert changes.times.tolist() == times[masks != before].tolist()
@@ -82,6 +84,21 @@ def test_partitions_have_the_matches_that_each_has_by_itself(name: str) -> None:
     assert matcher.on_frame(case)().count == alone
     assert matcher.over(*case.bits, case.apart)().count == alone
     assert matcher.on_frame(case)().counters["events"] == case.events
+
+
+def test_the_key_of_an_interval_in_a_table_is_its_partition() -> None:
+    case = mixed(1, 7)
+    form = tables(GIVEN)
+    loaded = form.load(*case.bits, case.apart)
+    runs_of: dict[int, int] = {}
+    for (key,), rows in case.frame.group_by("key"):
+        times, masks = Case(GIVEN, rows, columns_of(GIVEN)).derive()
+        runs_of[key] = len(runs(times, masks, 0))
+    expected = [runs_of[key] for key in sorted(runs_of) if runs_of[key]]
+    assert len(expected) == 4
+    for given in (form.of_bits(loaded), form.of_case(case)):
+        first = interval_rows(given, GIVEN, open_too=True)[0]
+        assert first["k"].rle().struct.field("len").to_list() == expected
 
 
 def test_a_null_is_false_and_a_slice_of_a_frame_is_read_from_its_first_row() -> None:
