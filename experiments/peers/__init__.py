@@ -40,7 +40,7 @@ from experiments.peers.pattern import (
     sorted_matches,
 )
 from experiments.peers.peer import BITS, FRAME, INPUTS, Matcher, Peer, Reports
-from experiments.peers.trials import RULE, quickest, run_of
+from experiments.peers.trials import RULE, plans_of, quickest, run_of
 
 if TYPE_CHECKING:
     from experiments.streams.cases import Case
@@ -124,19 +124,19 @@ PEERS: Mapping[str, Peer] = {
         "(the planner's; as written; each step materialised) and of a key (by hash; or none, as "
         "partitions lie apart in time)",
         duckdb_sql.matcher, Reports.COMPLETION, ("#8c564b", "<"), streaming=False,
-        plans=duckdb_sql.plans,
+        plans=plans_of(duckdb_sql.ORDERS, duckdb_sql.KEYS),
     ),
     "duckdb-trigger": Peer(
         "DuckDB, SQL joins, triggers", "the same, with the earliest instants computed in SQL",
         duckdb_sql.matcher, Reports.EARLIEST, ("#c49c94", "<"), {"emit": "trigger"},
-        streaming=False, plans=duckdb_sql.plans,
+        streaming=False, plans=plans_of(duckdb_sql.ORDERS, duckdb_sql.KEYS),
     ),
     "polars": Peer(
         "Polars, inequality joins",
         "the same tables and the same rule: `join_where` in the order of the constraints or from the "
         "rarest symbol on, with the key or without",
         polars_joins.matcher, Reports.COMPLETION, ("#7f7f7f", ">"), streaming=False,
-        plans=polars_joins.plans,
+        plans=plans_of(polars_joins.ORDERS, polars_joins.KEYS),
     ),
     "java": Peer(
         "PieStream's program (Java)",

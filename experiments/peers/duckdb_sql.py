@@ -2,14 +2,12 @@
 
 It sees the whole stream at once, so it has no latency to speak of; what is compared is the work. The
 intervals are derived outside of SQL, which is quicker than gaps and islands in it. What DuckDB makes of
-a join depends on how it is written, so there are several plans (`plans`), of which the quickest counts.
+a join depends on how it is written, so there are several plans, of which the quickest counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import product
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -28,7 +26,7 @@ from experiments.peers.pattern import Pattern, Result
 from experiments.peers.peer import Matcher
 from piestream.relations import Relation
 
-__all__ = ["KEYS", "ORDERS", "duckdb_query", "matcher", "plans"]
+__all__ = ["KEYS", "ORDERS", "duckdb_query", "matcher"]
 
 #: How joins are ordered: by DuckDB's planner; as the constraints are written; the same, each step a CTE
 #: that is materialised, so that every join is one of two tables.
@@ -43,20 +41,6 @@ _GROUPS = (
     Relation.STARTS | Relation.EQUALS | Relation.STARTED_BY,
     Relation.DURING | Relation.FINISHES | Relation.OVERLAPPED_BY,
 )
-
-
-def plans(pattern: Pattern, partitioned: bool) -> Mapping[str, Mapping[str, Any]]:
-    """The plans for a pattern: every order of joins, with every use of the key if there is one.
-
-    >>> list(plans(Pattern.chain(3), False))
-    ['planner', 'written', 'materialised']
-    """
-    orders = ORDERS if pattern.n_symbols > 2 else ORDERS[:1]
-    if not partitioned:
-        return {order: {"order": order} for order in orders}
-    return {
-        f"{order}, key: {key}": {"order": order, "key": key} for order, key in product(orders, KEYS)
-    }
 
 
 def duckdb_query(

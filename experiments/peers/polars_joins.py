@@ -5,10 +5,6 @@ A match's report is the last of its ends. There are several plans, of which the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import product
-from typing import Any
-
 import numpy as np
 import polars as pl
 
@@ -20,22 +16,12 @@ from experiments.peers.pattern import Pattern, Result
 from experiments.peers.peer import Matcher
 from piestream.relations import Relation
 
-__all__ = ["matcher", "plans"]
+__all__ = ["KEYS", "ORDERS", "matcher"]
 
 #: Joins as the constraints are written; or from the symbol that has the fewest intervals on.
 ORDERS = ("written", "rarest first")
 #: Of a partitioned stream: on the key too; or by the inequalities alone, as partitions lie apart in time.
 KEYS = ("equal", "none")
-
-
-def plans(pattern: Pattern, partitioned: bool) -> Mapping[str, Mapping[str, Any]]:
-    """The plans for a pattern: every order of joins, with every use of the key if there is one."""
-    orders = ORDERS if pattern.n_symbols > 2 else ORDERS[:1]
-    if not partitioned:
-        return {order: {"order": order} for order in orders}
-    return {
-        f"{order}, key: {key}": {"order": order, "key": key} for order, key in product(orders, KEYS)
-    }
 
 
 def matcher(

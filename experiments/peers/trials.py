@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
-from experiments.peers.pattern import Result
+from experiments.peers.pattern import Pattern, Result
 from experiments.peers.peer import BITS, Matcher, Peer
 
 if TYPE_CHECKING:
     from experiments.streams.cases import Case
 
-__all__ = ["RULE", "quickest", "run_of"]
+__all__ = ["RULE", "plans_of", "quickest", "run_of"]
 
 #: The shares of the stream that trials are run on, one after another; the last one, and those of the others
 #: that have so many events.
@@ -30,6 +31,30 @@ RULE = (
     f"clock starts; who takes more than {_OUT:g} times as long as the best is out, and the quickest over "
     "the last is measured"
 )
+
+
+def plans_of(
+    orders: Sequence[str], keys: Sequence[str]
+) -> Callable[[Pattern, bool], Mapping[str, Mapping[str, Any]]]:
+    """The plans of a method for a pattern: every order of joins, with every use of the key if there is one.
+
+    >>> plans = plans_of(("planner", "written"), ("hash", "none"))
+    >>> list(plans(Pattern.chain(3), False))
+    ['planner', 'written']
+    >>> plans(Pattern.chain(2), True)
+    {'planner, key: hash': {'order': 'planner', 'key': 'hash'}, 'planner, key: none': {'order': 'planner', 'key': 'none'}}
+    """
+
+    def plans(pattern: Pattern, partitioned: bool) -> Mapping[str, Mapping[str, Any]]:
+        several = orders if pattern.n_symbols > 2 else orders[:1]
+        if not partitioned:
+            return {order: {"order": order} for order in several}
+        return {
+            f"{order}, key: {key}": {"order": order, "key": key}
+            for order, key in product(several, keys)
+        }
+
+    return plans
 
 
 def run_of(matcher: Matcher, case: Case, form: str) -> Callable[[], Result]:
