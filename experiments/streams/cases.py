@@ -78,7 +78,7 @@ class Case:
 
     @property
     def apart(self) -> int:
-        """How far partitions are moved apart where they become one stream; 0 without a key."""
+        """Ticks by which partitions are moved apart where they become one stream; 0 without a key."""
         if self.key is None or not self.events:
             return 0
         return apart_of(self.frame["ts"].to_physical().to_numpy(), self.tick, self.pattern.window)[
