@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = _parser().parse_args(arguments)
     faults = []
     for name in _names(chosen.names):
-        if chosen.resume and store.is_measured(name, chosen.size, chosen.folder):
+        if chosen.resume and store.is_measured(EXPERIMENTS[name], chosen.size, chosen.folder):
             print(f"\n{name}: measured at this size by this code", flush=True)
             continue
         try:

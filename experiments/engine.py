@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from itertools import permutations
 from typing import Any
@@ -53,7 +54,6 @@ __all__ = [
     "every_order",
     "idle_bucket_step",
     "orders_taken",
-    "packed",
     "pairs_only",
     "relation_machine",
     "relations_of_automata",
@@ -61,6 +61,7 @@ __all__ = [
     "run_in_session",
     "run_whole",
     "spark_buckets",
+    "warm_adaption",
     "with_order",
 ]
 
@@ -86,29 +87,20 @@ class Detected:
     counters: Mapping[str, int]
 
 
-def packed(masks: Ints, symbols: int) -> np.ndarray:
-    """A bit a row for each symbol, 64 rows a word: what predicates are for the detector."""
-    rows = np.zeros((symbols, -(-len(masks) // 64)), np.uint64)
-    for at in range(symbols):
-        found = np.packbits((masks >> at & 1).astype(np.uint8), bitorder="little")
-        rows[at].view(np.uint8)[: found.size] = found
-    return rows
-
-
 def detect_bits(
     binding: Binding,
     times: Ints,
     bits: np.ndarray,
     *,
-    pieces: int = 1,
+    piece: int | None = None,
     keep: bool = True,
     adapts: bool = True,
 ) -> Detected:
     """The detector alone on ready bits of one partition.
 
-    In several ``pieces`` its state can be looked at, and its join order changed, between two of them.
-    Counters: ``steps`` and ``visits``, the work of the joins, and with several pieces
-    ``peak_stored`` and ``peak_bytes``, the most that was held between two of them.
+    In pieces of so many events (in whole words of 64) its state can be looked at, and its join order
+    changed, between two of them. Counters: ``steps`` and ``visits``, the work of the joins, and in
+    pieces ``peak_stored`` and ``peak_bytes``, the most that was held between two of them.
     """
     detector = Detector(binding.compiled, binding.bit_of_symbol)
     detector.adaption.enabled &= adapts
@@ -116,7 +108,7 @@ def detect_bits(
     no_columns, no_flags = np.zeros((0, 0), np.int64), np.zeros((0, 0), np.uint8)
     found, count, peak_intervals, peak_bytes = [], 0, 0, 0
     # Pieces begin at whole words of bits.
-    length = max(-(-len(times) // (64 * pieces)) * 64, 64)
+    length = max(-(-(piece or len(times)) // 64) * 64, 64)
     for first in range(0, len(times), length):
         of_piece = times[first : first + length]
         words = np.ascontiguousarray(bits[:, first // 64 : -(-(first + length) // 64)])
@@ -125,15 +117,37 @@ def detect_bits(
         count += len(rows)
         if keep and len(rows):
             found.append(rows)
-        if pieces > 1:
+        if piece is not None:
             peak_bytes = max(peak_bytes, detector.state_bytes())
             peak_intervals = max(peak_intervals, detector.live_intervals())
     if len(found) != 1:
         found = [np.concatenate([np.empty((0, detector.result_columns), np.int64), *found])]
     counters = {"steps": detector.work.steps, "visits": detector.work.visits}
-    if pieces > 1:
+    if piece is not None:
         counters |= {"peak_stored": peak_intervals, "peak_bytes": peak_bytes}
     return Detected(found[0], count, counters)
+
+
+#: A query that adapts: ranges in a cycle.
+_ADAPTING = """
+    FROM s ORDER BY ts DEFINE a AS a, b AS b, c AS c
+    PATTERN a before b AND a before c AND b before c WITHIN 9 RETURN a.ts
+"""
+
+
+@cache
+def warm_adaption() -> bool:
+    """Load the loop with which queries look at their live state to order their joins; True if there is one.
+
+    It is one for all queries. The first look comes after half a million steps of extension: there it would
+    be compiled, or read from disk, inside the clock.
+    """
+    schema = {"ts": pl.Int64(), **dict.fromkeys("abc", pl.Boolean())}
+    binding = bind(ps.query(_ADAPTING), schema)
+    detector = Detector(binding.compiled, binding.bit_of_symbol)
+    numbers = detector.add_partitions(1)
+    detector.adaption.sampled(detector.partitions.words, detector.pool, numbers)
+    return detector.adaption.enabled
 
 
 def reports_and_outputs(rows: Ints) -> Ints:

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 import piestream as ps
+from experiments import engine
 from experiments.harness.isolation import isolated
 from experiments.harness.measure import Row, Rows, Size
 from experiments.harness.tables import column_table
@@ -24,6 +25,7 @@ EXPLAINED = (
 
 def running(query: ps.Query, frame: pl.DataFrame, threads: int = 1) -> Callable[[], pl.DataFrame]:
     """A run of a query over a frame."""
+    engine.warm_adaption()
     query.run(frame.head(1_000), threads=threads)
     return partial(query.run, frame, threads=threads)
 

@@ -12,9 +12,11 @@ import polars as pl
 
 import piestream as ps
 from experiments.benchmarks.common import measured
+from experiments.benchmarks.interval_libraries import LIBRARIES, joining_by, missing
 from experiments.harness.experiment import Experiment
 from experiments.harness.measure import Row, Rows, Size
 from experiments.harness.tables import markdown_table, milliseconds, select, why_not
+from experiments.peers.pattern import UnsupportedPatternError
 from experiments.streams import SEED
 
 _OURS = "piestream"
@@ -33,7 +35,13 @@ class Case:
     partners: float
     keys: int = 1
     is_sorted: bool = True
-    where: str | None = None
+    #: How much later the start of y may be, of "before".
+    at_most: int | None = None
+
+    @property
+    def where(self) -> str | None:
+        """The condition on the distance as `ps.join` takes it."""
+        return None if self.at_most is None else f"y.ts - x.te <= {self.at_most}"
 
     def tables(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """x and y, in order of start or mixed."""
@@ -71,7 +79,7 @@ def cases(size: Size) -> list[Case]:
         replace(first, name="during", relations="during", condition="y.ts < x.ts AND x.te < y.te"),
         replace(first, name="intersects, 1,000 keys", keys=1_000),
         replace(
-            first, name="before, at most 3,000 later", relations="before", where="y.ts - x.te <= 3000",
+            first, name="before, at most 3,000 later", relations="before", at_most=3_000,
             condition="x.te < y.ts AND y.ts <= x.te + 3000",
         ),
         replace(first, name="intersects, dense", rows=rows // 30, partners=size.of(3, 1_000, 1_000)),
@@ -96,6 +104,36 @@ def joining_in_duckdb(case: Case) -> Callable[[], pl.DataFrame]:
     connection.register("y", y)
     same_key = "x.k = y.k AND " if case.keys > 1 else ""
     text = f"SELECT x.*, y.row, y.ts, y.te FROM x, y WHERE {same_key}{case.condition}"
+    return lambda: connection.sql(text).pl()
+
+
+def joining_by_iejoin(case: Case) -> Callable[[], pl.DataFrame]:
+    """The join in DuckDB by the operator IEJoin, keys moved apart on one line if there are several.
+
+    It is refused where the planner takes another operator.
+    """
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")
+    for threshold in ("merge_join_threshold", "nested_loop_join_threshold"):
+        connection.execute(f"SET {threshold} = 0")  # of how many rows on it is considered
+    for name, table in zip("xy", case.tables(), strict=True):
+        connection.register(f"{name}_given", table.to_arrow())
+    apart = case.rows * 1_000 * 2 + int(case.partners * 1_000 * case.keys)
+    moved = ", ".join(f"{end} + k * {apart} AS {end}" for end in ("ts", "te"))
+    of = {name: f"(SELECT row, k, {moved} FROM {name}_given)" if case.keys > 1 else f"{name}_given"
+          for name in "xy"}  # fmt: skip
+    ends = ", ".join(
+        f"{name}.{end} - {name}.k * {apart} AS {end}_{name}"
+        for name in "xy"
+        for end in ("ts", "te")
+    )
+    columns = f"x.row, x.k, y.row AS row_y, {ends}" if case.keys > 1 else "x.*, y.row, y.ts, y.te"
+    text = f"SELECT {columns} FROM {of['x']} AS x, {of['y']} AS y WHERE {case.condition}"
+    plan = str(connection.sql(f"EXPLAIN {text}").fetchall())
+    if "iejoin" not in plan.lower().replace(" ", "").replace("_", ""):
+        raise UnsupportedPatternError("DuckDB's planner takes another operator")
     return lambda: connection.sql(text).pl()
 
 
@@ -134,7 +172,9 @@ def writing_the_output(case: Case) -> Callable[[], pl.DataFrame]:
 METHODS: dict[str, Callable[[Case], Callable[[], Any]]] = {
     _OURS: joining,
     "DuckDB": joining_in_duckdb,
+    "DuckDB, IEJoin": joining_by_iejoin,
     "Polars join_where": joining_in_polars,
+    **{library: partial(joining_by, library) for library in LIBRARIES},
     _OUTPUT: writing_the_output,
 }
 
@@ -146,6 +186,8 @@ def rows(size: Size) -> Iterator[Row]:
     )
     for case in cases(size):
         for method, prepare in METHODS.items():
+            if method in LIBRARIES and missing(method):
+                continue
             yield measured(prepare, case, size=size, events=2 * case.rows, case=case.name,
                            method=method, rows_a_side=case.rows)  # fmt: skip
 
@@ -203,10 +245,12 @@ EXPERIMENT = Experiment(
     "Joins of tables of intervals",
     "How long does it take to join two tables of ready-made intervals?",
     "`ps.join` over frames in memory, DuckDB over Arrow tables with the result as a Polars frame, Polars' "
-    "`join_where`. Starts are "
-    "uniform, lengths too; rows are in order of start, but for one case. All give the columns of both tables. "
+    "`join_where`; DuckDB as it plans and by its operator IEJoin, keys moved apart; superintervals, NCLS and "
+    "bioframe where they are installed, their pairs filtered by NumPy. Starts are uniform, lengths too; "
+    "rows are in order of start, but for one case. All give the columns of both tables. "
     f"*{_OUTPUT}*: the same columns gathered by Polars from row numbers that are known before, all at once.",
     rows,
     tables,
     conclusions,
+    rooms=("adapters", "compiled", "expressions", "interval_tables", "language", "relations.py"),
 )

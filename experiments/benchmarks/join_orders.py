@@ -35,6 +35,7 @@ _PUSHED = 1 << 14
 
 def rows(size: Size) -> Iterator[Row]:
     """A row a phase and order."""
+    engine.warm_adaption()
     parts = _stream(*size.of((2_000, 4_000), (20_000, 200_000), (100_000, 3_000_000)))
     pushes = [list(part.iter_slices(_PUSHED)) for part in parts]
     adaptive = engine.bind_query(ps.query(QUERY), parts[0].schema)

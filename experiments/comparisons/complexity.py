@@ -18,7 +18,7 @@ from experiments.harness.tables import (
     thousands,
     time_tables,
 )
-from experiments.peers import BITS, title
+from experiments.peers import BITS, FRAME, title
 from experiments.peers.pattern import Pattern
 from experiments.streams import BEFORE_OVERLAPS, SEED, STARTS_BEFORE_OVERLAPS, Case, synthetic
 
@@ -63,7 +63,7 @@ def rows(size: Size) -> Iterator[Row]:
     events = size.of(2_000, 20_000, 500_000)
 
     def points(sweep: str, kind: str, cases: Iterable[tuple[float, Case]]) -> Iterator[Row]:
-        running = Sweep(size, (BITS,))
+        running = Sweep(size)
         for x, case in cases:
             yield from running.compared(case, METHODS, sweep=sweep, pattern=kind, x=x, seed=SEED)
 
@@ -117,12 +117,17 @@ def _power(value: float | None) -> str:
 def tables(rows: Rows) -> str:
     """Exponents of work, time, items and output, the paper's bounds, and the counts themselves."""
     index = ["sweep", "pattern", "x"]
+    bits = select(rows, input=BITS)
     values = ("work", "cpu_s", "peak_stored", "matches")
-    fits = {value: fitted(rows, value) for value in values}
+    fits = {value: fitted(bits, value) for value in values}
+    on_frame = fitted(select(rows, input=FRAME), "cpu_s")
     lines = []
     for sweep, kind in dict.fromkeys((row["sweep"], row["pattern"]) for row in rows):
         cells = [
-            " / ".join(_power(fits[value].get((sweep, kind, peer))) for value in values[:3])
+            " / ".join(
+                _power(fit.get((sweep, kind, peer)))
+                for fit in (*(fits[value] for value in values[:3]), on_frame)
+            )
             for peer in METHODS
         ]
         bounds = " / ".join(bound.get((sweep, kind), "–") for bound in (PAPER, SPACE))
@@ -132,11 +137,12 @@ def tables(rows: Rows) -> str:
     head = ["sweep, pattern", *map(title, METHODS), "matches",
             "the paper's bounds of time / space"]  # fmt: skip
     return "\n\n".join([
-        "Fitted exponents, of counted work / of warm CPU time / of items held at most (it grows like "
-        "x to this power):\n\n" + markdown_table(head, lines),
+        "Fitted exponents, input *packed bits*, of counted work / of warm CPU time / of items held at most "
+        "(it grows like x to this power) / of warm CPU time, input *raw frame*:\n\n"
+        + markdown_table(head, lines),
         "The counted work itself (piestream: candidates of extension and bounds propagated; the "
         "others: probes, automaton steps, pairs, partial results), input: *packed bits*:\n\n"
-        + pivot(rows, index, lambda row: thousands(row["work"]), measured="work"),
+        + pivot(bits, index, lambda row: thousands(row["work"]), measured="work"),
         time_tables(rows, index),
         memory_table(rows, index),
     ])  # fmt: skip
@@ -144,7 +150,8 @@ def tables(rows: Rows) -> str:
 
 def conclusions(rows: Rows) -> str:
     """Where piestream's work grows faster than its output, and where another method's grows slower."""
-    work, output = fitted(rows, "work"), fitted(rows, "matches")
+    bits = select(rows, input=BITS)
+    work, output = fitted(bits, "work"), fitted(bits, "matches")
     within: list[str] = []
     beyond: list[str] = []
     slower: list[str] = []
@@ -182,7 +189,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     cases = list(dict.fromkeys((row["sweep"], row["pattern"]) for row in rows))
     panels = figure.subplots(2, -(-len(cases) // 2), squeeze=False)
     for axes, (sweep, kind) in zip(panels.ravel(), cases, strict=False):
-        curves(axes, select(rows, sweep=sweep, pattern=kind), "x", "work", log_x=True)
+        curves(axes, select(rows, input=BITS, sweep=sweep, pattern=kind), "x", "work", log_x=True)
         axes.set(title=f"{kind}", xlabel=_AXES[sweep])
     for axes in panels.ravel()[len(cases) :]:
         axes.set_axis_off()
@@ -208,4 +215,5 @@ EXPERIMENT = Experiment(
     conclusions,
     draw,
     (11.0, 5.2),
+    methods=METHODS,
 )

@@ -35,6 +35,9 @@ METHODS = (
     "piestream-paper",
     "piestream-paper-changes",
     "iseq",
+    "duckdb",
+    "polars",
+    "siddhi",
 )
 #: Who is also run without writing matches down.
 COUNTED = ("tpstream", "iseq")
@@ -153,4 +156,5 @@ EXPERIMENT = Experiment(
     draw,
     (9.5, 9.0),
     headline=headline,
+    methods=METHODS,
 )

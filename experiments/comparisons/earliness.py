@@ -187,4 +187,5 @@ EXPERIMENT = Experiment(
     conclusions,
     draw,
     (8.0, 7.5),
+    methods=METHODS,
 )

@@ -34,6 +34,7 @@ METHODS = (
     "iseq",
     "duckdb",
     "polars",
+    "siddhi",
     "java",
 )
 
@@ -100,4 +101,5 @@ EXPERIMENT = Experiment(
     draw,
     (11.0, 4.6),
     headline=headline,
+    methods=METHODS,
 )

@@ -32,6 +32,8 @@ METHODS = (
     "piestream-paper",
     "piestream-paper-changes",
     "iseq",
+    "duckdb",
+    "polars",
     "java",
 )
 #: Fits begin here: below, what a call costs whatever its input is a large part of the time.
@@ -118,4 +120,5 @@ EXPERIMENT = Experiment(
     draw,
     (11.0, 6.0),
     headline=headline,
+    methods=METHODS,
 )

@@ -156,4 +156,5 @@ EXPERIMENT = Experiment(
     conclusions,
     draw,
     (9.5, 4.2),
+    methods=METHODS,
 )

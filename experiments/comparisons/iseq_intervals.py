@@ -38,4 +38,6 @@ EXPERIMENT = Experiment(
     ),
     partial(iseq_sweeps.draw, _X),
     (10.0, 4.6),
+    headline=partial(iseq_sweeps.headline, _X),
+    methods=iseq_sweeps.METHODS,
 )

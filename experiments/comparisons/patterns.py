@@ -20,7 +20,17 @@ from piestream.relations import ALLEN, Relation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-METHODS = ("piestream", "tpstream", "tpstream-published", "piestream-paper", "iseq")
+METHODS = (
+    "piestream",
+    "tpstream",
+    "tpstream-published",
+    "piestream-paper",
+    "iseq",
+    "duckdb",
+    "polars",
+    "siddhi",
+    "flink",
+)
 KINDS = ("equal", "meets", "chain", "star", "combined")
 _WIDE = Relation.BEFORE | Relation.AFTER
 
@@ -133,4 +143,5 @@ EXPERIMENT = Experiment(
     draw,
     (11.0, 5.6),
     headline=headline,
+    methods=METHODS,
 )

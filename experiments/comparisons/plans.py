@@ -79,6 +79,10 @@ IN_TURN: Mapping[str, tuple[tuple[int, int], ...]] = {
 FORCED = (SKEWED, *IN_TURN)
 
 
+#: Events in a piece of piestream's: between two of them it may plan anew.
+_PIECE = 25_600
+
+
 def forced(case: Case, how: str, order: tuple[int, ...], keep: bool = True) -> Callable[[], Result]:
     """TPStream, corrected, with an order forced upon it: of the constraints, or of the symbols.
 
@@ -103,7 +107,7 @@ def chosen(case: Case, options: dict[str, Any], keep: bool = True) -> Callable[[
 
 def ours(case: Case, order: tuple[int, ...] | None, keep: bool = True) -> Callable[[], Result]:
     """piestream in pieces, as a session gives them, planning by itself or with a forced order."""
-    return prepared(case, OURS, pieces=1 + case.events // 25_000, order=order, keep=keep)
+    return prepared(case, OURS, piece=_PIECE, order=order, keep=keep)
 
 
 def described(result: Result) -> Row:

@@ -118,4 +118,5 @@ EXPERIMENT = Experiment(
     conclusions,
     draw,
     (7.0, 4.0),
+    rooms=("relations.py",),
 )

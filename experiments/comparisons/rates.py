@@ -188,4 +188,5 @@ EXPERIMENT = Experiment(
     conclusions,
     draw,
     (9.5, 5.0),
+    methods=METHODS,
 )

@@ -183,4 +183,5 @@ EXPERIMENT = Experiment(
     draw,
     (7.0, 2.4),
     headline=headline,
+    methods=METHODS,
 )

@@ -8,6 +8,7 @@ from experiments.benchmarks.common import shown
 from experiments.dejavu.common import PLANS, cell, query_of, signals
 from experiments.harness.experiment import Experiment
 from experiments.harness.measure import Row, Rows, Size
+from experiments.harness.provenance import QUERIES
 
 __all__ = ["EXPERIMENT"]
 
@@ -45,4 +46,5 @@ EXPERIMENT = Experiment(
     rows,
     shown(_COLUMNS),
     conclusions,
+    rooms=(*QUERIES, "archives"),
 )

@@ -8,6 +8,7 @@ from experiments.benchmarks.common import shown
 from experiments.dejavu.common import PLANS, cell, named, query_of, speedup
 from experiments.harness.experiment import Experiment
 from experiments.harness.measure import Row, Rows, Size
+from experiments.harness.provenance import QUERIES
 from experiments.streams.ticks import trades, walk
 
 __all__ = ["EXPERIMENT"]
@@ -59,4 +60,5 @@ EXPERIMENT = Experiment(
     rows,
     shown(_COLUMNS),
     conclusions,
+    rooms=(*QUERIES, "archives", "row_patterns"),
 )

@@ -6,6 +6,7 @@ methods that were given the same form of the input.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from experiments.harness.measure import Row, Rows
-from experiments.harness.tables import by_input, markdown_table, one, part, select
+from experiments.harness.tables import by_input, markdown_table, part, select
 from experiments.peers import OURS, PEERS, Reports, title
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "exponent",
     "factor",
     "growth",
+    "plans_taken",
     "ratio",
     "standing",
 ]
@@ -97,6 +99,8 @@ def standing(rows: Rows, index: Sequence[str]) -> str:
         return "**Where piestream wins, and where it loses.** Nothing was compared."
     parts.append("**Where piestream wins.** " + " ".join(wins))
     parts.append("**Where piestream loses.** " + " ".join(losses) + ended(rows, index))
+    if plans := plans_taken(rows):
+        parts.append(f"**Plans that were measured**, of those tried. {plans}")
     return "\n\n".join(parts)
 
 
@@ -187,6 +191,23 @@ def ended(rows: Rows, index: Sequence[str]) -> str:
     )
 
 
+def plans_taken(rows: Rows) -> str:
+    """The plans of methods that have several, and in how many cases each was the quickest.
+
+    >>> rows = [{"peer": "polars", "plan": "written"}, {"peer": "polars", "plan": "written"}]
+    >>> plans_taken(rows)
+    'Polars, inequality joins: written (2).'
+    """
+    taken: dict[str, Counter[str]] = {}
+    for row in rows:
+        if "plan" in row:
+            taken.setdefault(row["peer"], Counter())[row["plan"]] += 1
+    return " ".join(
+        f"{title(peer)}: {', '.join(f'{plan} ({count})' for plan, count in plans.most_common())}."
+        for peer, plans in taken.items()
+    )
+
+
 def exponent(xs: Sequence[float], ys: Sequence[float | None]) -> float | None:
     """The slope of ``log y`` over ``log x`` by least squares: y grows like x to this power.
 
@@ -237,25 +258,22 @@ def agreement(rows: Rows, index: Sequence[str]) -> str:
         return f"**Numbers of matches differ**: {'; '.join(differ)}."
     if not counted:
         return "No matches were counted."
+    last = [row for row in rows if "matches" in row][-1]
+    here = select(rows, **{key: last.get(key) for key in index})
     texts = [
-        f"{part(one(rows, 'matches', peer=peer, **_largest(rows, index)))} {reports.value}"
-        for reports, peer in _first_of_each_kind(rows)
+        f"{part(count)} {reports.value}" for reports, count in _first_of_each_kind(here).items()
     ]
     return (
         "Methods that report at the same instants find the same number of matches in every case; "
-        f"in the last one {', '.join(texts)}."
+        f"in the last one that was counted {', '.join(texts)}."
     )
 
 
-def _largest(rows: Rows, index: Sequence[str]) -> dict[str, Any]:
-    return {key: rows[-1].get(key) for key in index}
-
-
-def _first_of_each_kind(rows: Rows) -> list[tuple[Reports, str]]:
-    """A method of each kind of report that was measured in the last case."""
-    found: dict[Reports, str] = {}
+def _first_of_each_kind(rows: Rows) -> dict[Reports, int]:
+    """The matches in one case, by the instants at which methods report."""
+    found: dict[Reports, int] = {}
     for row in rows:
         reports = PEERS[row["peer"]].reports
         if "matches" in row and reports is not Reports.UNKNOWN:
-            found.setdefault(reports, row["peer"])
-    return list(found.items())
+            found.setdefault(reports, row["matches"])
+    return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from experiments.harness.measure import Row, Rows, Size
+from experiments.harness.provenance import QUERIES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,5 +37,7 @@ class Experiment:
     figure_size: tuple[float, float] = (8.0, 4.2)
     #: The cases that stand for the experiment in the summary of the report: their rows by name.
     headline: Callable[[Rows], dict[str, Rows]] | None = None
-    #: Whether its results also depend on the engine's Spark adapter.
-    on_spark: bool = False
+    #: The rooms of the package that its measurements run in: a change of them makes results stale.
+    rooms: tuple[str, ...] = QUERIES
+    #: The methods that are measured: results without one of them go behind results with all.
+    methods: tuple[str, ...] = ()

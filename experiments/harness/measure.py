@@ -17,6 +17,9 @@ import numpy as np
 import polars as pl
 
 __all__ = [
+    "HARNESS",
+    "HARNESSES",
+    "INPUT",
     "MEMORY_CAP",
     "PROTOCOL",
     "Growth",
@@ -69,6 +72,20 @@ class Size(Enum):
         return float(self.of(1e9, 1.0, 10.0))
 
 
+#: How each version of the harness measures, in what another does otherwise. Results of two versions
+#: are not comparable, so a change of how something is measured is a new version.
+HARNESSES = {
+    1: "other methods had packed bits only, or patterns were compiled inside the clock, or Polars ran "
+    "on all cores",
+    2: "both forms of the input for all, one function that derives for all other methods; no "
+    "partition keys and one plan for SQL; memory in pieces that grew with the stream; queries that "
+    "adapt compiled their sampling inside the clock",
+    3: "the best deriver for each method, partition keys and the best of several plans for SQL joins, "
+    "memory in pieces of one length, queries that adapt warmed",
+}
+#: The version of this harness, which results name.
+HARNESS = max(HARNESSES)
+
 PROTOCOL = (
     "Each cell of a table is measured in a process of its own, on one thread (unless the table says "
     "otherwise). Before the clock starts, patterns and queries are compiled for every method, its "
@@ -86,6 +103,20 @@ PROTOCOL = (
     f"quick size), at {MEMORY_CAP / 2**30:g} GB, or after {Size.FULL.wall_limit / 60:g} minutes of "
     f"wall-clock time ({Size.QUICK.wall_limit / 60:g}); the cell then reads *> 60 s*, and *(> 60 s)* "
     "in the larger cases of the same sweep, which are not run."
+)
+
+INPUT = (
+    "Every method gets the same stream in two forms. *Packed bits*: the truth of each symbol at each "
+    "event, in the form in which the method takes it (a word of 64 events a symbol, a mask an event), "
+    "made before the clock starts. *Raw frame*: a Polars frame as a user has it; evaluating the "
+    "predicates, telling partitions apart and all else up to the method's own form is inside the clock. "
+    "piestream does it itself; for the others it is the quickest deriver that we could write for the "
+    "form that each takes (`peers/parts/derivers.py`): the masks at the events at which some symbol "
+    "changes for TPStream, ISEQ and PieStream's algorithm on changes, tables of intervals in order of "
+    "their ends for SQL and Polars, all events for what looks at all. Predicates are evaluated by "
+    "Polars; changes are found 64 events at a time where the stream has one partition, and by one "
+    "comparison an event with the last mask of its partition where it has many. Times of one form are "
+    "not compared with those of the other."
 )
 
 

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "ENGINE",
+    "QUERIES",
     "commit",
-    "engine_fingerprint",
+    "fingerprint",
     "load",
     "machine",
     "scripts_fingerprint",
@@ -25,8 +27,24 @@ __all__ = [
 _ROOT = Path(__file__).parents[2]
 _PACKAGE = _ROOT / "piestream"
 
-#: Parts of the package that decide neither results nor speed; ``spark`` does on Spark alone.
-_NOT_THE_ENGINE = ("cli", "demo", "show", "testing.py", "__main__.py")
+#: The rooms (folders and modules of the package) that decide results and speed of every section;
+#: ``archives.local`` chooses the run for each kind of input.
+ENGINE = (
+    "adapters",
+    "archives/local.py",
+    "automata",
+    "compiled",
+    "copies.py",
+    "engine",
+    "intervals",
+    "joins",
+    "plan",
+    "relations.py",
+)
+#: And those of a section that runs queries. An `Experiment` names its rooms: these unless it says others.
+#: No room is named, but for those of the engine, of which nothing runs in the section's measurements.
+QUERIES = (*ENGINE, "expressions", "language")
+
 _VERSIONS = (
     "piestream",
     "polars",
@@ -36,23 +54,34 @@ _VERSIONS = (
     "duckdb",
     "automata-lib",
     "pyspark",
+    "PySiddhi",
+    "apache-flink",
+    "superintervals",
+    "ncls",
+    "bioframe",
 )
 
 
 @cache
-def engine_fingerprint(spark: bool = False) -> str:
-    """A digest over the sources that decide the engine's results and speed.
+def fingerprint(rooms: tuple[str, ...] = QUERIES) -> str:
+    """A digest over the sources in some rooms of the package.
 
-    A result that was measured at another fingerprint is stale. Any change of these files changes
-    it, comments included: to measure once too often is cheaper than to trust a stale number.
+    A result that was measured at another fingerprint of its section's rooms is stale. Any change of
+    these files changes it, comments included: to measure once too often is cheaper than to trust a
+    stale number.
 
-    >>> len(engine_fingerprint()), engine_fingerprint() == engine_fingerprint(spark=True)
+    >>> len(fingerprint()), fingerprint() == fingerprint((*QUERIES, "spark"))
     (12, False)
     """
-    apart = (*_NOT_THE_ENGINE, *(() if spark else ("spark",)))
-    return _digest(
-        path for path in _PACKAGE.rglob("*.py") if path.relative_to(_PACKAGE).parts[0] not in apart
-    )
+    found: list[Path] = []
+    for room in rooms:
+        path = _PACKAGE / room
+        if not path.exists():
+            raise FileNotFoundError(
+                f"the package has no {room}: an experiment names it as its room"
+            )
+        found += path.rglob("*.py") if path.is_dir() else [path]
+    return _digest(found)
 
 
 @cache

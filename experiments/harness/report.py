@@ -7,8 +7,8 @@ from pathlib import Path
 
 from experiments.harness.conclusions import factor, ratio
 from experiments.harness.experiment import Experiment
-from experiments.harness.measure import PROTOCOL, Row, Rows
-from experiments.harness.provenance import engine_fingerprint
+from experiments.harness.measure import HARNESS, HARNESSES, INPUT, PROTOCOL, Row, Rows
+from experiments.harness.provenance import QUERIES
 from experiments.harness.store import FOLDER, Document, best
 from experiments.harness.tables import by_input, markdown_table, select, times_of
 from experiments.peers import OURS, PEERS, title
@@ -30,14 +30,14 @@ def report(groups: Groups, folder: Path = FOLDER) -> Path:
     missing = []
     for group, experiments in groups.items():
         for name, experiment in experiments.items():
-            document, others = best(name, folder)
+            document, others = best(experiment, folder)
             if document is None:
                 missing.append(name)
             else:
                 there.setdefault(group, []).append((experiment, document, others))
     shown = [entry for entries in there.values() for entry in entries]
-    parts = [_head([document for _, document, _ in shown]), _methods()]
-    parts.append(_headlines([(experiment, document) for experiment, document, _ in shown]))
+    documents = [(experiment, document) for experiment, document, _ in shown]
+    parts = [_what_is_stale(documents), _head(), _methods(), _headlines(documents)]
     for group, entries in there.items():
         parts.append(f"# {group.capitalize()}")
         parts += [_section(*entry, folder) for entry in entries]
@@ -48,34 +48,32 @@ def report(groups: Groups, folder: Path = FOLDER) -> Path:
     return path
 
 
-def _head(documents: Sequence[Document]) -> str:
-    lines = [
+def _what_is_stale(documents: Sequence[tuple[Experiment, Document]]) -> str:
+    """The first line of the page: the sections whose numbers are not those of the present state."""
+    stale = [experiment.name for experiment, document in documents if document.faults(experiment)]
+    if not stale:
+        return f"**Nothing here is stale:** {len(documents)} of {len(documents)} sections are of the present engine and harness."
+    return (
+        f"**Stale:** {len(stale)} of {len(documents)} sections, until they are measured anew: "
+        f"{', '.join(stale)}. Each says why."
+    )
+
+
+def _head() -> str:
+    return "\n\n".join([
         "# Measurements",
         "This page is generated from `experiments/results/` by `python -m experiments report`: every "
         "number in it, and every conclusion, is made from the results of the run that its section "
         "names. [README.md](README.md) says how to measure anew, and what is not reproduced.",
-    ]
-    if documents:
-        stale = sum(document.is_stale() for document in documents)
-        current = len(documents) - stale
-        lines.append(
-            f"The engine's fingerprint is now `{engine_fingerprint()}` (with the Spark adapter "
-            f"`{engine_fingerprint(spark=True)}`). {current} of {len(documents)} sections were "
-            f"measured at it; {stale or 'none'} {'is' if stale == 1 else 'are'} **stale**: measured "
-            "on other sources of the engine, and marked so."
-        )
-    lines.append(f"**How it is measured.** {PROTOCOL}")
-    lines.append(
-        "**Input.** Every method gets the same stream in two forms. *Packed bits*: the truth of each "
-        "symbol at each event is known, in the form in which the method takes it (a word of 64 events "
-        "a symbol, a mask an event, a table), made before the clock starts. *Raw frame*: a Polars "
-        "frame as a user has it; evaluating the predicates, ordering the rows by partition and time "
-        "and packing the bits is inside the clock: piestream does it itself, for all other methods "
-        "it is one function of Polars and NumPy (`streams/bits.py`), and the stream goes into the "
-        "method's own form inside the clock too. Times of one form are not compared with those of "
-        "the other."
-    )
-    return "\n\n".join(lines)
+        "**Which results.** Of several runs of an experiment the page has that of the newest harness; of "
+        "these, the one from which the fewest methods are missing; then that of the present engine; "
+        "then the largest. A section is **stale**, and says why, if an earlier harness measured it, "
+        "if a method is missing from it, or if the engine has changed since: the sources of the rooms "
+        f"of the package that it runs in, by default {', '.join(QUERIES)}. This is harness {HARNESS}: "
+        f"{HARNESSES[HARNESS]}.",
+        f"**How it is measured.** {PROTOCOL}",
+        f"**Input.** {INPUT}",
+    ])  # fmt: skip
 
 
 def _methods() -> str:
@@ -92,7 +90,7 @@ def _headlines(there: Sequence[tuple[Experiment, Document]]) -> str:
             for form, found in by_input(rows):
                 line = _headline(found)
                 if line:
-                    mark = " (stale)" if document.is_stale() else ""
+                    mark = " (stale)" if document.faults(experiment) else ""
                     name = f"[{experiment.name}](#{_anchor(experiment.title)}): {case}{mark}"
                     lines.append([name, form, *line])
     head = ["case", "input", "piestream, warm / cold ms", "quickest other method",
@@ -156,16 +154,13 @@ def _provenance(experiment: Experiment, document: Document, others: list[Documen
         + ", ".join(f"{name} {version}" for name, version in head["versions"].items())
         + "."
     ]
-    if document.is_stale():
-        lines.append(
-            "**Stale:** measured on other sources of the engine than the present ones"
-            + (f" ({head['note']})" if head.get("note") else "")
-            + "."
-        )
+    if faults := document.faults(experiment):
+        note = f" ({head['note']})" if head.get("note") else ""
+        lines.append(f"**Stale:** {'; '.join(faults)}{note}.")
     for other in others:
         lines.append(
             f"Also kept: size {other.size.value}, commit {other.head['commit'] or 'not recorded'}"
-            f"{', stale' if other.is_stale() else ''}, "
+            f"{', stale' if other.faults(experiment) else ''}, "
             f"in `results/{other.size.value}/{experiment.name}.json`."
         )
     return "\n".join(f"> {line}" for line in lines)

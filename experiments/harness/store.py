@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from experiments.harness.experiment import Experiment
-from experiments.harness.measure import PROTOCOL, Row, Rows, Size
+from experiments.harness.measure import HARNESS, HARNESSES, PROTOCOL, Row, Rows, Size
 from experiments.harness.provenance import (
     commit,
-    engine_fingerprint,
+    fingerprint,
     load,
     machine,
     scripts_fingerprint,
     versions,
 )
+from experiments.peers import PEERS
 from experiments.streams import SEED
 
 __all__ = ["FOLDER", "Document", "best", "document", "is_measured", "path_of", "read", "write"]
@@ -39,9 +40,35 @@ class Document:
         """How much was run."""
         return Size(self.head["size"])
 
-    def is_stale(self) -> bool:
-        """Whether the engine is another now than when this was measured."""
-        return bool(self.head["engine"] != engine_fingerprint(self.head["on_spark"]))
+    @property
+    def harness(self) -> int:
+        """The version of the harness that measured it: the first two wrote no number."""
+        return int(self.head.get("harness") or (2 if self.head["protocol"] else 1))
+
+    def is_of_another_engine(self, experiment: Experiment) -> bool:
+        """True if the rooms of the package that it depends on have changed since."""
+        return bool(self.head["engine"] != fingerprint(experiment.rooms))
+
+    def lacks(self, experiment: Experiment) -> list[str]:
+        """The methods of the experiment of which it has no row, but for those that are optional."""
+        measured = {row.get("peer") for row in self.rows}
+        return [
+            name
+            for name in experiment.methods
+            if name not in measured and not (name in PEERS and PEERS[name].is_optional)
+        ]
+
+    def faults(self, experiment: Experiment) -> list[str]:
+        """Why it is stale, in words; nothing if it is not."""
+        found = []
+        if self.harness < HARNESS:
+            found.append(f"measured by harness {self.harness} ({HARNESSES[self.harness]})")
+        if lacks := self.lacks(experiment):
+            names = ", ".join(PEERS[name].title if name in PEERS else name for name in lacks)
+            found.append(f"measured without {names}")
+        if self.is_of_another_engine(experiment):
+            found.append("measured on other sources of the engine than the present ones")
+        return found
 
 
 def document(experiment: Experiment, size: Size, rows: Rows, **about: Any) -> Document:
@@ -51,13 +78,14 @@ def document(experiment: Experiment, size: Size, rows: Rows, **about: Any) -> Do
         "size": size.value,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
-        "engine": engine_fingerprint(experiment.on_spark),
-        "on_spark": experiment.on_spark,
+        "engine": fingerprint(experiment.rooms),
+        "rooms": experiment.rooms,
         "scripts": scripts_fingerprint(),
         "load": {"before": load(), "after": load()},
         "machine": machine(),
         "versions": versions(),
         "seed": SEED,
+        "harness": HARNESS,
         "protocol": PROTOCOL,
         **about,
     }
@@ -88,22 +116,34 @@ def read(name: str, size: Size, folder: Path = FOLDER) -> Document | None:
     return Document(head, head.pop("rows"))
 
 
-def best(name: str, folder: Path = FOLDER) -> tuple[Document | None, list[Document]]:
+def best(experiment: Experiment, folder: Path = FOLDER) -> tuple[Document | None, list[Document]]:
     """The document to report, and the others there are.
 
-    One of the present engine goes before a stale one, then the larger before the smaller.
+    The newest harness goes first, then the fewest methods that are missing, then the present engine,
+    then the larger size: a large result of an earlier protocol, or one that a strong method is missing
+    from, never stands in front of a newer and fairer one.
     """
-    found = [kept for size in reversed(Size) if (kept := read(name, size, folder)) is not None]
-    found.sort(key=Document.is_stale)
+    sizes = list(Size)
+    found = [kept for size in sizes if (kept := read(experiment.name, size, folder)) is not None]
+
+    def rank(kept: Document) -> tuple[int, int, bool, int]:
+        return (
+            -kept.harness,
+            len(kept.lacks(experiment)),
+            kept.is_of_another_engine(experiment),
+            -sizes.index(kept.size),
+        )
+
+    found.sort(key=rank)
     return (found[0], found[1:]) if found else (None, [])
 
 
-def is_measured(name: str, size: Size, folder: Path = FOLDER) -> bool:
-    """Whether there are results of this size that this very code has made."""
-    found = read(name, size, folder)
+def is_measured(experiment: Experiment, size: Size, folder: Path = FOLDER) -> bool:
+    """True if there are results of this size that this very code has made."""
+    found = read(experiment.name, size, folder)
     return (
         found is not None
-        and not found.is_stale()
+        and not found.faults(experiment)
         and found.head.get("scripts") == scripts_fingerprint()
     )
 

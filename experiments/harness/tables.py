@@ -9,6 +9,7 @@ from experiments.harness.measure import Row, Rows
 from experiments.peers import BITS, FRAME, INPUTS, title
 
 __all__ = [
+    "about_input",
     "by_input",
     "column_table",
     "duration",

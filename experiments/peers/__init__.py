@@ -19,16 +19,17 @@ iseq [[4, 1, 2]]
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from experiments.peers import (
     duckdb_sql,
+    flink,
     iseq,
     java,
     piestream,
     piestream_paper,
     polars_joins,
+    siddhi,
     tpstream,
 )
 from experiments.peers.pattern import (
@@ -39,6 +40,7 @@ from experiments.peers.pattern import (
     sorted_matches,
 )
 from experiments.peers.peer import BITS, FRAME, INPUTS, Matcher, Peer, Reports
+from experiments.peers.trials import RULE, plans_of, quickest, run_of
 
 if TYPE_CHECKING:
     from experiments.streams.cases import Case
@@ -117,23 +119,45 @@ PEERS: Mapping[str, Peer] = {
         iseq.matcher, Reports.COMPLETION, ("#9467bd", "P"), {"form": "ibp"},
     ),
     "duckdb": Peer(
-        "DuckDB, SQL joins", "gaps and islands, joined by inequalities; the whole stream at once",
+        "DuckDB, SQL joins",
+        f"tables of intervals joined by inequalities, the whole stream at once. {RULE}: orders of joins "
+        "(the planner's; as written; each step materialised) and of a key (by hash; or none, as "
+        "partitions lie apart in time)",
         duckdb_sql.matcher, Reports.COMPLETION, ("#8c564b", "<"), streaming=False,
+        plans=plans_of(duckdb_sql.ORDERS, duckdb_sql.KEYS),
     ),
     "duckdb-trigger": Peer(
         "DuckDB, SQL joins, triggers", "the same, with the earliest instants computed in SQL",
         duckdb_sql.matcher, Reports.EARLIEST, ("#c49c94", "<"), {"emit": "trigger"},
-        streaming=False,
+        streaming=False, plans=plans_of(duckdb_sql.ORDERS, duckdb_sql.KEYS),
     ),
     "polars": Peer(
-        "Polars, inequality joins", "run lengths and `join_where`; the whole stream at once",
+        "Polars, inequality joins",
+        "the same tables and the same rule: `join_where` in the order of the constraints or from the "
+        "rarest symbol on, with the key or without",
         polars_joins.matcher, Reports.COMPLETION, ("#7f7f7f", ">"), streaming=False,
+        plans=plans_of(polars_joins.ORDERS, polars_joins.KEYS),
     ),
     "java": Peer(
         "PieStream's program (Java)",
         "the authors' own, where `PIESTREAM_JAVA` names a built copy; it reads CSV inside its clock",
         java.matcher, Reports.UNKNOWN, ("#000000", "*"), {"keep": False},
-        exact=False, streaming=False,
+        exact=False, streaming=False, missing=java.missing,
+    ),
+    "siddhi": Peer(
+        "Siddhi 5.1.7, window joins",
+        "an engine of others, where `PySiddhi` is installed: intervals in order of their ends, kept for the "
+        "window and joined; in a Java process, by its own CPU clock",
+        siddhi.matcher, Reports.COMPLETION, ("#e377c2", "h"), streaming=False,
+        missing=siddhi.missing,
+    ),
+    "flink": Peer(
+        "Flink 2.3, MATCH_RECOGNIZE",
+        "an engine of others, where `PIESTREAM_FLINK` names an interpreter that has it: the events that "
+        "change a symbol, in a mini cluster, by its Java process's CPU clock; chains of *meets*, "
+        "*overlaps*, *starts* and *during* only",
+        flink.matcher, Reports.COMPLETION, ("#bcbd22", "H"), streaming=False,
+        missing=flink.missing,
     ),
 }  # fmt: skip
 
@@ -157,17 +181,17 @@ def run(name: str, pattern: Pattern, times: Ints, masks: Ints, **options: Any) -
 def prepared(case: Case, name: str, form: str = BITS, **options: Any) -> Callable[[], Result]:
     """A run of a method on a case, all done that is not to be measured.
 
-    That is the pattern, the code (by a run over a short stream), and with packed bits the stream in
-    the method's own form.
+    That is the pattern, the code (by a run over a short stream), the choice among the method's plans,
+    and with packed bits the stream in the form in which the method takes it.
     """
     peer = PEERS[name]
     short = case.head(1_000)
     if form == FRAME and peer.on_frame is not None:
         peer.on_frame(short)()
         return peer.on_frame(case)
+    if peer.plans is not None:
+        options |= quickest(case, peer, form, options)
     matcher = peer.prepare(case.pattern, **options)
-    if peer.reports is not Reports.UNKNOWN:  # a program of its own shares no code with another run
-        matcher.match(matcher.load(*short.derive()))
-    if form == FRAME:
-        return lambda: matcher.match(matcher.load(*case.derive()))
-    return partial(matcher.match, matcher.load(*case.bits))
+    if not peer.is_optional:  # a program of its own shares no code with another run
+        run_of(matcher, short, form)()
+    return run_of(matcher, case, form)

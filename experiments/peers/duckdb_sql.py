@@ -1,6 +1,8 @@
-"""What is done today without an engine for this: gaps and islands and inequality joins in DuckDB.
+"""Inequality joins of tables of intervals in DuckDB: what is done today without an engine for this.
 
-It sees the whole stream at once, so it has no latency to speak of; what is compared is the work.
+It sees the whole stream at once, so it has no latency to speak of; what is compared is the work. The
+intervals are derived outside of SQL, which is quicker than gaps and islands in it. What DuckDB makes of
+a join depends on how it is written, so there are several plans, of which the quickest counts.
 """
 
 from __future__ import annotations
@@ -8,22 +10,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import polars as pl
 
+from experiments.peers.forms import Tables, tables
+from experiments.peers.parts.interval_rows import interval_rows
 from experiments.peers.parts.interval_sql import (
-    NEVER,
     OPEN,
     SIDES,
     any_of,
     join_order,
+    numbered,
     widened,
 )
 from experiments.peers.parts.restrictions import comparisons
-from experiments.peers.pattern import Ints, Pattern, Result, one_partition
+from experiments.peers.pattern import Pattern, Result
 from experiments.peers.peer import Matcher
 from piestream.relations import Relation
 
-__all__ = ["duckdb_query", "matcher"]
+__all__ = ["KEYS", "ORDERS", "duckdb_query", "matcher"]
+
+#: How joins are ordered: by DuckDB's planner; as the constraints are written; the same, each step a CTE
+#: that is materialised, so that every join is one of two tables.
+ORDERS = ("planner", "written", "materialised")
+#: How a partitioned stream is joined: on the key, by its hash; or by the inequalities alone, as partitions
+#: lie apart in time. (``prefer_range_joins``, which has both, fails in 2.0 where a table is small:
+#: *Unimplemented join type for merge join*.)
+KEYS = ("hash", "none")
 
 _GROUPS = (
     Relation.OVERLAPS | Relation.FINISHED_BY | Relation.CONTAINS,
@@ -32,87 +43,74 @@ _GROUPS = (
 )
 
 
-def duckdb_query(pattern: Pattern, emit: str = "completion", shared: bool = True) -> str:
-    """The SQL text over a table ``stream(t, mask)``: a row for each match.
+def duckdb_query(
+    pattern: Pattern, emit: str = "completion", *, keyed: bool = False, materialised: bool = False
+) -> str:
+    """The SQL text over tables ``s0``, ``s1``, … of intervals: a row for each match.
 
     ``emit`` is ``"completion"`` (all intervals have ended; what people write) or ``"trigger"``
-    (each pair decided at its earliest, open ends included; what piestream reports). ``shared``
-    adds to each join what its alternatives have in common and the window, as plain inequalities
-    that the planner can use: an OR alone makes it try every combination.
+    (each pair decided at its earliest, open ends included; what piestream reports). Each join has
+    what its alternatives have in common and the window as plain inequalities, which the planner can
+    use: an OR alone makes it try every combination.
 
     >>> print(duckdb_query(Pattern(2, ((0, 1, Relation.MEETS),), window=9)))  # doctest: +ELLIPSIS
-    WITH s0 AS (...
+    SELECT report, ts0, ts1 FROM (SELECT greatest(valid0, valid1) AS report, ...
     """
     n = pattern.n_symbols
-    symbols = ",\n".join(_islands(pattern, symbol, emit) for symbol in range(n))
-    joins = "\n".join(_joins(pattern, shared))
-    starts = ", ".join(f"s{symbol}.ts AS ts{symbol}" for symbol in range(n))
-    first = _extreme("least", [f"s{symbol}.ts" for symbol in range(n)])
-    reports = [f"s{symbol}.valid" for symbol in range(n)]
+    reports = [f"valid{symbol}" for symbol in range(n)]
     if emit == "trigger":
         reports += [_decision(c) for c in pattern.constraints]
+    starts = ", ".join(f"ts{symbol}" for symbol in range(n))
+    first = _extreme("least", [f"ts{symbol}" for symbol in range(n)])
+    steps = list(_joins(pattern, keyed))
+    with_steps = ""
+    if materialised and steps:
+        with_steps = "WITH " + ",\n".join(
+            f"j{at} AS MATERIALIZED (SELECT * FROM {f'j{at - 1}' if at else _named(0)} {join})"
+            for at, join in enumerate(steps)
+        )
+        source = f"j{len(steps) - 1}"
+    else:
+        source = "\n".join([_named(0), *steps])
     return (
-        f"WITH {symbols},\nfound AS (\nSELECT {_extreme('greatest', reports)} AS report, "
-        f"{first} AS first_ts, {starts}\nFROM s0\n{joins}\n)\n"
-        f"SELECT * EXCLUDE (first_ts) FROM found\n"
+        f"{with_steps}\nSELECT report, {starts} FROM (SELECT {_extreme('greatest', reports)} AS report, "
+        f"{first} AS first_ts, {starts} FROM {source})\n"
         f"WHERE report < {OPEN} AND report - first_ts <= {pattern.window}"
+    ).lstrip()
+
+
+def _named(symbol: int) -> str:
+    """The table of a symbol, its columns with the symbol's number."""
+    columns = ", ".join(
+        f"{name}{symbol}" for name in ("k", "ts", "te", "next_ts", "last_te", "valid")
     )
+    return f"s{symbol} AS s{symbol}({columns})"
 
 
-def _joins(pattern: Pattern, shared: bool) -> Iterator[str]:
+def _joins(pattern: Pattern, keyed: bool) -> Iterator[str]:
     """A join for each symbol after the first."""
     for new, constraints in join_order(pattern):
-        conditions = [text for c in constraints for text in _join_conditions(c, shared)]
-        if shared:
-            for x, y, _ in constraints:
-                conditions += [
-                    f"s{x}.ts <= s{y}.ts + {pattern.window}",
-                    f"s{y}.ts <= s{x}.ts + {pattern.window}",
-                ]
-        yield f"JOIN s{new} ON " + "\n  AND ".join(conditions)
+        conditions = [text for c in constraints for text in _join_conditions(c)]
+        for x, y, _ in constraints:
+            conditions += [
+                f"ts{x} <= ts{y} + {pattern.window}",
+                f"ts{y} <= ts{x} + {pattern.window}",
+            ]
+        if keyed:
+            other = next(s for s in constraints[0][:2] if s != new)
+            conditions.insert(0, f"k{other} = k{new}")
+        yield f"JOIN {_named(new)} ON " + "\n  AND ".join(conditions)
 
 
 def _extreme(function: str, values: list[str]) -> str:
     return values[0] if len(values) == 1 else f"{function}({', '.join(values)})"
 
 
-def _islands(pattern: Pattern, symbol: int, emit: str) -> str:
-    """Gaps and islands: where the truth changes, and the time of the next change."""
-    least, most = pattern.at_least[symbol], pattern.at_most[symbol]
-    valid = "te"
-    if emit == "trigger" and most is None:
-        valid = "ts"
-        if least:  # the first row at which the run is known to have lasted long enough
-            valid = (
-                f"CASE WHEN te - ts < {least} THEN NULL ELSE "
-                f"coalesce((SELECT min(t) FROM stream WHERE t >= ts + {least}), {OPEN}) END"
-            )
-    kept = [f"te - ts >= {least}" if least else "true"]
-    if most is not None:
-        kept.append(f"te - ts <= {most}")
-    if emit == "completion":
-        kept.append(f"te < {OPEN}")
-    return f"""s{symbol} AS (
-  SELECT ts, te, next_ts, last_te, {valid} AS valid FROM (
-    SELECT t AS ts, coalesce(lead(t) OVER w, {OPEN}) AS te,
-      coalesce(lead(t, 2) OVER w, {OPEN}) AS next_ts, coalesce(t_before, {NEVER}) AS last_te,
-      holds
-    FROM (
-      SELECT t, holds, lag(t) OVER (ORDER BY t) AS t_before FROM (
-        SELECT t, holds, lag(holds, 1, false) OVER (ORDER BY t) AS held
-        FROM (SELECT t, (mask >> {symbol}) & 1 = 1 AS holds FROM stream)
-      ) WHERE holds <> held
-    ) WINDOW w AS (ORDER BY t)
-  ) WHERE holds AND {" AND ".join(kept)}
-)"""
-
-
-def _join_conditions(constraint: tuple[int, int, Relation], shared: bool) -> list[str]:
+def _join_conditions(constraint: tuple[int, int, Relation]) -> list[str]:
     x, y, relations = constraint
-    conditions = [any_of(relations, f"s{x}", f"s{y}")]
-    if shared:
-        for of_x, of_y, sign in comparisons(widened(relations)):
-            conditions.append(f"s{x}.{SIDES[of_x]} {sign} s{y}.{SIDES[of_y]}")
+    conditions = [numbered(any_of(relations, f"s{x}", f"s{y}"), x, y)]
+    for of_x, of_y, sign in comparisons(widened(relations)):
+        conditions.append(f"{SIDES[of_x]}{x} {sign} {SIDES[of_y]}{y}")
     return conditions
 
 
@@ -122,15 +120,17 @@ def _decision(constraint: tuple[int, int, Relation]) -> str:
     At the later start already, if the relations of a complete prefix group are all allowed.
     """
     x, y, relations = constraint
-    later = f"greatest(s{x}.ts, s{y}.ts)"
-    third = f"greatest({later}, least(s{x}.te, s{y}.te))"
+    later = f"greatest(ts{x}, ts{y})"
+    third = f"greatest({later}, least(te{x}, te{y}))"
     early = Relation(0)
     for group in _GROUPS:
         if relations & group == group:
             early |= group
     if not early:
         return third
-    return f"CASE WHEN {any_of(early, f's{x}', f's{y}')} THEN {later} ELSE {third} END"
+    return (
+        f"CASE WHEN {numbered(any_of(early, f's{x}', f's{y}'), x, y)} THEN {later} ELSE {third} END"
+    )
 
 
 def matcher(
@@ -138,31 +138,37 @@ def matcher(
     *,
     keep: bool = True,
     emit: str = "completion",
-    shared: bool = True,
+    order: str = "planner",
+    key: str = "none",
     threads: int = 1,
 ) -> Matcher:
-    """The query of :func:`duckdb_query` in DuckDB; its own form of a stream is a table."""
+    """The query of :func:`duckdb_query` in DuckDB, by one plan."""
     import duckdb
 
-    if emit not in ("completion", "trigger"):
-        raise ValueError(f"emit is {emit!r}; it must be 'completion' or 'trigger'")
-    text = duckdb_query(pattern, emit, shared)
+    for what, chosen, known in (("emit", emit, ("completion", "trigger")), ("order", order, ORDERS),
+                                ("key", key, KEYS)):  # fmt: skip
+        if chosen not in known:
+            raise ValueError(f"{what} is {chosen!r}; it must be one of {', '.join(known)}")
+    text = duckdb_query(pattern, emit, keyed=key != "none", materialised=order == "materialised")
     connection = duckdb.connect()
     connection.execute(f"SET threads = {int(threads)}")
+    if order == "written":
+        connection.execute("SET disabled_optimizers = 'join_order'")
 
-    def load(times: Ints, masks: Ints) -> int:
-        times, masks = one_partition(times, masks)
-        connection.register("arrived", pl.DataFrame({"t": times, "mask": masks}).to_arrow())
-        connection.execute("CREATE OR REPLACE TABLE stream AS SELECT * FROM arrived")
-        return len(times)
-
-    def match(events: int) -> Result:
+    def match(given: Tables) -> Result:
+        trigger = emit == "trigger"
+        for symbol, rows in enumerate(interval_rows(given, pattern, open_too=trigger)):
+            if not trigger:
+                rows = rows.with_columns(valid="te")
+            connection.register("arrived", rows.to_arrow())
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE s{symbol} AS FROM arrived")
+        plan = order if key == "none" else f"{order}, key: {key}"
         if not keep:
             counted = connection.execute(f"SELECT count(*) FROM ({text})").fetchone()
             nothing = np.empty((0, 1 + pattern.n_symbols), dtype=np.int64)
-            return Result(nothing, int(counted[0]), {"events": events})
+            return Result(nothing, int(counted[0]), {"events": given.events}, plan=plan)
         columns = connection.execute(text + "\nORDER BY ALL").fetchnumpy()
         matches = np.column_stack([np.asarray(c, dtype=np.int64) for c in columns.values()])
-        return Result(matches, len(matches), {"events": events})
+        return Result(matches, len(matches), {"events": given.events}, plan=plan)
 
-    return Matcher(match, load)
+    return Matcher(match, tables(pattern))

@@ -27,7 +27,9 @@ import numpy as np
 from numba import njit
 
 from experiments.pace import await_due, no_pace, room_of
+from experiments.peers.forms import EVENTS, changes
 from experiments.peers.parts.allen import relation_of
+from experiments.peers.parts.derivers import Masks
 from experiments.peers.parts.restrictions import (
     AT_MOST,
     LESS,
@@ -105,17 +107,19 @@ def matcher(
 
     >>> from piestream.relations import Relation
     >>> found = matcher(Pattern(2, ((0, 1, Relation.OVERLAPS),), window=100))
-    >>> found.match(found.load(np.array([1, 2, 3, 4]), np.array([1, 3, 2, 0]))).matches.tolist()
+    >>> found.over(np.array([1, 2, 3, 4]), np.array([1, 3, 2, 0]))().matches.tolist()
     [[4, 1, 2]]
     """
     plan = plan_of(pattern, form, keep)
 
-    def match(loaded: tuple[Ints, Ints]) -> Result:
-        matches, count, counters = _iseq(*loaded, plan, no_pace() if pace is None else pace)
+    def match(given: Masks) -> Result:
+        matches, count, counters = _iseq(
+            given.times, given.masks, plan, no_pace() if pace is None else pace
+        )
         named = dict(zip(_NAMES, (int(value) for value in counters), strict=True))
-        return Result(matches, count, named | {"events": len(loaded[0])})
+        return Result(matches, count, named | {"events": given.events})
 
-    return Matcher(match)
+    return Matcher(match, changes(pattern) if pace is None else EVENTS)
 
 
 def plan_of(pattern: Pattern, form: str, keep: bool) -> Plan:

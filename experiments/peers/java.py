@@ -18,10 +18,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 
+from experiments.peers.parts.derivers import Masks
 from experiments.peers.pattern import Ints, Pattern, Result, UnsupportedPatternError
 from experiments.peers.peer import Matcher
 
-__all__ = ["VARIABLE", "command", "is_available", "matcher", "program_folder", "read_output"]
+__all__ = ["VARIABLE", "command", "matcher", "missing", "program_folder", "read_output"]
 
 #: The environment variable that names the folder of the built program.
 VARIABLE = "PIESTREAM_JAVA"
@@ -38,9 +39,11 @@ RUNS = 3
 _LINE = re.compile(r"PieStream,(\d+),(\d+),(\d+),(\d+),(\d+),(\d+)\b")
 
 
-def is_available() -> bool:
-    """Whether a built copy is named."""
-    return bool(os.environ.get(VARIABLE))
+def missing() -> str:
+    """Why it cannot be run here; empty if a built copy is named."""
+    return (
+        "" if os.environ.get(VARIABLE) else f"no built copy of the program is named in {VARIABLE}"
+    )
 
 
 def program_folder(
@@ -134,8 +137,8 @@ def matcher(
         )
     folder = program_folder(program)
 
-    def match(loaded: tuple[Ints, Ints]) -> Result:
-        times, masks = loaded
+    def match(given: Masks) -> Result:
+        times, masks, _ = given
         with TemporaryDirectory() as temporary:
             path = Path(temporary) / "events.csv"
             _write_events(path, pattern.n_symbols, times, masks)
@@ -147,7 +150,7 @@ def matcher(
         nothing = np.empty((0, 1 + pattern.n_symbols), dtype=np.int64)
         return Result(nothing, count, {"events": len(times)}, own_seconds=milliseconds / 1000)
 
-    return Matcher(match)
+    return Matcher(match, derives=True)
 
 
 def _run(line: list[str]) -> tuple[int, int]:

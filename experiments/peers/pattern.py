@@ -237,8 +237,13 @@ class Result:
     count: int
     counters: Mapping[str, int] = field(default_factory=dict)
     arrange: Callable[[Any], Ints] = _as_they_are
-    #: Wall-clock seconds by the method's own clock, where only that says anything.
+    #: Seconds by the method's own clock, of its first run and of warm ones, where only that says anything.
     own_seconds: float | None = None
+    own_warm_seconds: float | None = None
+    #: CPU seconds in which the stream was derived, which the method's own clock leaves out.
+    deriving_seconds: float = 0.0
+    #: The way in which it was run, of several.
+    plan: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counters", dict.fromkeys(_COUNTERS, 0) | dict(self.counters))

@@ -14,26 +14,25 @@ import numpy as np
 import polars as pl
 
 from experiments import engine
-from experiments.peers.pattern import Ints, Pattern, Result, one_partition
+from experiments.peers.forms import words
+from experiments.peers.pattern import Ints, Pattern, Result
 from experiments.peers.peer import Matcher
 
 if TYPE_CHECKING:
+    from experiments.peers.parts.derivers import Bits
     from experiments.streams.cases import Case
 
 __all__ = ["matcher", "on_frame"]
-
-#: Times, and a bit a row for each symbol.
-Packed = tuple[Ints, np.ndarray]
 
 
 def matcher(
     pattern: Pattern,
     *,
     keep: bool = True,
-    pieces: int = 1,
+    piece: int | None = None,
     order: tuple[int, ...] | None = None,
 ) -> Matcher:
-    """The detector; in several pieces, and with an order of the symbols forced upon its joins."""
+    """The detector; in pieces of so many events, and with an order of the symbols forced upon its joins."""
     from experiments.streams.cases import columns_of, query_of
 
     columns = columns_of(pattern)
@@ -42,23 +41,21 @@ def matcher(
     if order is not None:
         binding = engine.with_order(binding, order)
 
-    def load(times: Ints, masks: Ints) -> Packed:
-        times, masks = one_partition(times, masks)
-        return times, engine.packed(masks, pattern.n_symbols)
+    engine.warm_adaption()
 
-    def match(loaded: Packed) -> Result:
-        times, bits = loaded
+    def match(bits: Bits) -> Result:
         found = engine.detect_bits(
-            binding, times, bits, pieces=pieces, keep=keep, adapts=order is None
+            binding, bits.times, bits.words, piece=piece, keep=keep, adapts=order is None
         )
-        counters = {**found.counters, "events": len(times)}
+        counters = {**found.counters, "events": len(bits.times)}
         return Result(found.rows, found.count, counters, engine.reports_and_outputs)
 
-    return Matcher(match, load)
+    return Matcher(match, words(pattern))
 
 
 def on_frame(case: Case) -> Callable[[], Result]:
     """`Query.run` on the case's frame."""
+    engine.warm_adaption()
     run = partial(case.query.run, case.frame, threads=1)
 
     def matches() -> Result:

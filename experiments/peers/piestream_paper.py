@@ -29,6 +29,8 @@ from experiments.engine import (
     relations_of_automata,
 )
 from experiments.pace import await_due, no_pace, room_of
+from experiments.peers.forms import EVENTS, changes
+from experiments.peers.parts.derivers import Masks
 from experiments.peers.parts.paper_tables import (
     COLUMN,
     EARLIEST,
@@ -90,7 +92,7 @@ def matcher(
     The paper steps every automaton at every event; a repeated letter changes nothing.
 
     >>> found = matcher(Pattern(2, ((0, 1, Relation.OVERLAPS),), window=100))
-    >>> found.match(found.load(np.array([1, 2, 3, 4]), np.array([1, 3, 2, 0]))).matches.tolist()
+    >>> found.over(np.array([1, 2, 3, 4]), np.array([1, 3, 2, 0]))().matches.tolist()
     [[3, 1, 2]]
     """
     pattern.without_durations("PieStream's paper")
@@ -101,14 +103,14 @@ def matcher(
     sides = np.array([clause[:2] for clause in clauses], dtype=np.int64)
     plan = Plan(pattern.n_symbols, pattern.window, sides, *_machines(clauses), skip_repeats, keep)
 
-    def match(loaded: tuple[Ints, Ints]) -> Result:
+    def match(given: Masks) -> Result:
         matches, count, counters = _executed(
-            *loaded, plan, shape.copy(), no_pace() if pace is None else pace
+            given.times, given.masks, plan, shape.copy(), no_pace() if pace is None else pace
         )
         named = dict(zip(_NAMES, (int(value) for value in counters), strict=True))
-        return Result(matches, count, named | {"events": len(loaded[0])})
+        return Result(matches, count, named | {"events": given.events})
 
-    return Matcher(match)
+    return Matcher(match, changes(pattern) if skip_repeats and pace is None else EVENTS)
 
 
 def _join_order(pattern: Pattern) -> list[tuple[int, int, Relation]]:

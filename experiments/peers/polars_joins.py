@@ -1,35 +1,51 @@
-"""The same in Polars: run lengths and ``join_where``; a match's report is the last of its ends."""
+"""Inequality joins of the same tables of intervals in Polars: ``join_where``, and a filter behind it.
+
+A match's report is the last of its ends. There are several plans, of which the quickest counts.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import polars as pl
 
-from experiments.peers.parts.interval_sql import NEVER, OPEN, SIDES, any_of, join_order, widened
+from experiments.peers.forms import Tables, tables
+from experiments.peers.parts.interval_rows import interval_rows
+from experiments.peers.parts.interval_sql import SIDES, any_of, join_order, numbered, widened
 from experiments.peers.parts.restrictions import comparisons
-from experiments.peers.pattern import Ints, Pattern, Result, one_partition
+from experiments.peers.pattern import Pattern, Result
 from experiments.peers.peer import Matcher
 from piestream.relations import Relation
 
-__all__ = ["matcher"]
+__all__ = ["KEYS", "ORDERS", "matcher"]
+
+#: Joins as the constraints are written; or from the symbol that has the fewest intervals on.
+ORDERS = ("written", "rarest first")
+#: Of a partitioned stream: on the key too; or by the inequalities alone, as partitions lie apart in time.
+KEYS = ("equal", "none")
 
 
-def matcher(pattern: Pattern, *, keep: bool = True) -> Matcher:
-    """Gaps and islands, joined by inequalities; its own form of a stream is a frame."""
+def matcher(
+    pattern: Pattern, *, keep: bool = True, order: str = "written", key: str = "none"
+) -> Matcher:
+    """The joins by one plan."""
+    for what, chosen, known in (("order", order, ORDERS), ("key", key, KEYS)):
+        if chosen not in known:
+            raise ValueError(f"{what} is {chosen!r}; it must be one of {', '.join(known)}")
     everyone = range(pattern.n_symbols)
-    joins = [(new, _inequalities(constraints, pattern.window), _alternatives(constraints))
-             for new, constraints in join_order(pattern)]  # fmt: skip
+    plan = order if key == "none" else f"{order}, key: {key}"
 
-    def load(times: Ints, masks: Ints) -> pl.DataFrame:
-        times, masks = one_partition(times, masks)
-        return pl.DataFrame({"t": times, "mask": masks})
-
-    def match(frame: pl.DataFrame) -> Result:
-        joined = _islands(frame, pattern, 0)
-        for new, inequalities, alternatives in joins:
-            joined = joined.join_where(_islands(frame, pattern, new), *inequalities)
+    def match(given: Tables) -> Result:
+        rows = interval_rows(given, pattern)
+        first = min(everyone, key=lambda symbol: rows[symbol].height) if order != "written" else 0
+        joined = _named(rows[first], first)
+        for new, constraints in join_order(pattern, first):
+            conditions = _inequalities(constraints, pattern.window)
+            if key == "equal":
+                other = next(s for s in constraints[0][:2] if s != new)
+                conditions.append(pl.col(f"k{other}") == pl.col(f"k{new}"))
+            joined = joined.join_where(_named(rows[new], new), *conditions)
             # join_where takes conjunctions only, so the alternatives are a filter after it.
-            joined = joined.filter(*alternatives)
+            joined = joined.filter(*_alternatives(constraints))
         found = joined.select(
             pl.max_horizontal(f"te{symbol}" for symbol in everyone).alias("report"),
             *(f"ts{symbol}" for symbol in everyone),
@@ -37,35 +53,20 @@ def matcher(pattern: Pattern, *, keep: bool = True) -> Matcher:
             pl.col("report") - pl.min_horizontal(f"ts{symbol}" for symbol in everyone)
             <= pattern.window
         )
-        counters = {"events": frame.height}
+        counters = {"events": given.events}
         if not keep:
             nothing = np.empty((0, 1 + pattern.n_symbols), dtype=np.int64)
-            return Result(nothing, found.select(pl.len()).collect().item(), counters)
+            count = found.select(pl.len()).collect().item()
+            return Result(nothing, count, counters, plan=plan)
         matches = found.sort(pl.all()).collect().to_numpy().astype(np.int64, copy=False)
-        return Result(matches, len(matches), counters)
+        return Result(matches, len(matches), counters, plan=plan)
 
-    return Matcher(match, load)
+    return Matcher(match, tables(pattern))
 
 
-def _islands(frame: pl.DataFrame, pattern: Pattern, symbol: int) -> pl.LazyFrame:
-    """The runs of one bit that have ended and keep their duration."""
-    ts, te = pl.col(f"ts{symbol}"), pl.col(f"te{symbol}")
-    runs = (
-        frame.lazy()
-        .select("t", holds=(pl.col("mask") // (1 << symbol)) % 2 == 1)
-        .filter(pl.col("holds") != pl.col("holds").shift(1, fill_value=False))
-        .select(
-            pl.col("t").alias(f"ts{symbol}"),
-            pl.col("t").shift(-1).alias(f"te{symbol}"),
-            pl.col("t").shift(-2).fill_null(OPEN).alias(f"next{symbol}"),
-            pl.col("t").shift(1).fill_null(NEVER).alias(f"last{symbol}"),
-            "holds",
-        )
-        .filter("holds", te.is_not_null(), te - ts >= pattern.at_least[symbol])
-        .drop("holds")
-    )
-    most = pattern.at_most[symbol]
-    return runs if most is None else runs.filter(te - ts <= most)
+def _named(rows: pl.DataFrame, symbol: int) -> pl.LazyFrame:
+    """The table of a symbol, its columns with the symbol's number."""
+    return rows.lazy().drop("valid").rename(lambda name: f"{name}{symbol}")
 
 
 def _inequalities(constraints: list[tuple[int, int, Relation]], window: int) -> list[pl.Expr]:
@@ -94,14 +95,6 @@ def _alternatives(constraints: list[tuple[int, int, Relation]]) -> list[pl.Expr]
     """The alternatives of each constraint, or-ed."""
     found = []
     for x, y, relations in constraints:
-        text = any_of(relations, "#x", "#y")
-        for side, symbol in (("#x", x), ("#y", y)):
-            for column, name in (
-                ("next_ts", "next"),
-                ("last_te", "last"),
-                ("ts", "ts"),
-                ("te", "te"),
-            ):
-                text = text.replace(f"{side}.{column}", f"{name}{symbol}")
-        found.append(pl.sql_expr(text))
+        text = any_of(relations, f"s{x}", f"s{y}")
+        found.append(pl.sql_expr(numbered(text, x, y)))
     return found

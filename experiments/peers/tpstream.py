@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from experiments.pace import no_pace
+from experiments.peers.forms import EVENTS, changes
+from experiments.peers.parts.derivers import Masks
 from experiments.peers.parts.tpstream_corrected import corrected
 from experiments.peers.parts.tpstream_join import COUNTER_NAMES, Planning, tables_of
 from experiments.peers.parts.tpstream_plan import initial_selectivities
@@ -42,7 +44,7 @@ def corrected_matcher(
     >>> from piestream.relations import Relation
     >>> pattern = Pattern(2, ((0, 1, Relation.OVERLAPS),), window=100)
     >>> matcher = corrected_matcher(pattern)
-    >>> matcher.match(matcher.load(np.array([1, 2, 3, 4]), np.array([1, 3, 2, 0]))).matches.tolist()
+    >>> matcher.over(np.array([1, 2, 3, 4]), np.array([1, 3, 2, 0]))().matches.tolist()
     [[3, 1, 2]]
     """
     pattern.without_precise("TPStream")
@@ -55,15 +57,15 @@ def corrected_matcher(
         _as_printed(costs),
     )
 
-    def match(loaded: tuple[Ints, Ints]) -> Result:
+    def match(given: Masks) -> Result:
         return _result(
-            len(loaded[0]),
+            given.events,
             *corrected(
-                *loaded, tables, pattern.window, lengths, planning, keep, _paced(pace)
+                given.times, given.masks, tables, pattern.window, lengths, planning, keep, _paced(pace)
             ),
         )  # fmt: skip
 
-    return Matcher(match)
+    return Matcher(match, changes(pattern) if pace is None else EVENTS)
 
 
 def published_matcher(
@@ -100,13 +102,15 @@ def published_matcher(
     planning = Planning(initial_selectivities(pattern), alpha, threshold, _as_printed(costs))
     chosen = _reading(**reading)
 
-    def match(loaded: tuple[Ints, Ints]) -> Result:
+    def match(given: Masks) -> Result:
         return _result(
-            len(loaded[0]),
-            *published(*loaded, tables, pattern.window, planning, chosen, keep, _paced(pace)),
-        )
+            given.events,
+            *published(
+                given.times, given.masks, tables, pattern.window, planning, chosen, keep, _paced(pace)
+            ),
+        )  # fmt: skip
 
-    return Matcher(match)
+    return Matcher(match, changes(pattern) if pace is None else EVENTS)
 
 
 def printed_matcher(pattern: Pattern, *, keep: bool = True) -> Matcher:

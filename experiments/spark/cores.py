@@ -16,7 +16,7 @@ from experiments.benchmarks.threads import SYMBOLS, chain_query
 from experiments.harness.experiment import Experiment
 from experiments.harness.isolation import isolated
 from experiments.harness.measure import Row, Rows, Size
-from experiments.harness.provenance import load
+from experiments.harness.provenance import QUERIES, load
 from experiments.harness.tables import markdown_table, part, select, why_not
 from experiments.spark.local import missing, on_cores, session
 from experiments.streams import SEED, booleans, in_partitions
@@ -176,5 +176,5 @@ EXPERIMENT = Experiment(
     conclusions,
     draw,
     (7.5, 3.0),
-    on_spark=True,
+    rooms=(*QUERIES, "spark"),
 )

@@ -19,7 +19,7 @@ from experiments import engine
 from experiments.harness.experiment import Experiment
 from experiments.harness.isolation import isolated
 from experiments.harness.measure import Row, Rows, Size
-from experiments.harness.provenance import load
+from experiments.harness.provenance import QUERIES, load
 from experiments.harness.tables import markdown_table, part, select, why_not
 from experiments.spark.local import missing, session
 from experiments.streams import SEED
@@ -242,5 +242,5 @@ EXPERIMENT = Experiment(
     rows,
     tables,
     conclusions,
-    on_spark=True,
+    rooms=(*QUERIES, "spark"),
 )

@@ -1,4 +1,4 @@
-"""From a raw frame to packed bits: what every method but piestream needs done before it begins."""
+"""From a raw frame to a mask for every event, for methods that look at all of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 from numba import njit
 
-from experiments.peers.pattern import MOST_SYMBOLS, Ints, one_partition
+from experiments.peers.parts.derivers import apart_of, masks_of, ticks_of, truths_of
+from experiments.peers.pattern import Ints, one_partition
 
 __all__ = ["bits", "derived", "one_after_another"]
 
@@ -45,23 +46,8 @@ def derived(
     >>> derived(frame, [pl.col("v") > 4, pl.col("v") > 8])
     (array([1, 2]), array([1, 3]))
     """
-    if len(predicates) > MOST_SYMBOLS:
-        raise ValueError(f"{len(predicates)} predicates; a mask holds {MOST_SYMBOLS}")
-    truths = frame.select(
-        # Null is false, as a predicate that is NULL is.
-        predicate.cast(pl.Boolean).fill_null(False).alias(str(at))
-        for at, predicate in enumerate(predicates)
-    )
-    masks = np.zeros(frame.height, dtype=np.int64)
-    for first in range(0, len(predicates), 8):  # a byte at a time: an eighth of the traffic
-        byte = np.zeros(frame.height, dtype=np.uint8)
-        for at in range(first, min(first + 8, len(predicates))):
-            byte |= truths[str(at)].to_numpy().view(np.uint8) << (at - first)
-        masks |= byte.astype(np.int64) << first
-    # Dates and datetimes become their counts of ticks.
-    times = frame[time].to_physical().cast(pl.Int64).to_numpy()
-    if tick != 1:
-        times = times // tick
+    masks = masks_of(truths_of(frame, predicates), frame.height).astype(np.int64)
+    times = ticks_of(frame[time], tick)
     if key is None:
         return times, masks
     return one_after_another(frame[key].cast(pl.Int64).to_numpy(), times, masks, window)
@@ -79,9 +65,9 @@ def one_after_another(keys: Ints, times: Ints, masks: Ints, window: int) -> tupl
     """
     if not len(keys):
         return times, masks
-    apart = int(times.max() - times.min()) + 2 * (window + 1)
+    begin, apart = apart_of(times, 1, window)
     keys = keys - keys.min()
-    found: tuple[Ints, Ints] = _grouped(keys, times, masks, apart, window, int(times.min()))
+    found: tuple[Ints, Ints] = _grouped(keys, times, masks, apart, window, begin)
     return found
 
 

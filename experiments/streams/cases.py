@@ -11,6 +11,16 @@ import numpy as np
 import polars as pl
 
 import piestream as ps
+from experiments.peers.parts.derivers import (
+    Bits,
+    Masks,
+    Runs,
+    apart_of,
+    bits_of_frame,
+    changes_of_bits,
+    changes_of_frame,
+    runs_of_bits,
+)
 from experiments.peers.pattern import Ints, Pattern, UnsupportedPatternError, one_partition
 from experiments.streams.bits import derived
 from experiments.streams.booleans import booleans
@@ -61,10 +71,43 @@ class Case:
         return [pl.sql_expr(predicate) for predicate in self.predicates]
 
     def derive(self) -> tuple[Ints, Ints]:
-        """Times and masks, made of the frame: what is inside the clock with a raw frame."""
+        """Times and masks of all events, made of the frame."""
         return derived(
             self.frame, self.expressions, tick=self.tick, key=self.key, window=self.pattern.window
         )
+
+    @property
+    def apart(self) -> int:
+        """Ticks by which partitions are moved apart where they become one stream; 0 without a key."""
+        if self.key is None or not self.events:
+            return 0
+        return apart_of(self.frame["ts"].to_physical().to_numpy(), self.tick, self.pattern.window)[
+            1
+        ]
+
+    def changes(self) -> Masks:
+        """The events that change a symbol, made of the frame."""
+        pattern = self.pattern
+        if self.key is not None and not any(pattern.at_least):
+            return changes_of_frame(
+                self.frame, self.expressions, key=self.key, tick=self.tick, window=pattern.window
+            )
+        return changes_of_bits(self._packed(), pattern.at_least)
+
+    def runs(self) -> tuple[list[Runs], int]:
+        """The intervals of each symbol, made of the frame, and how far partitions are apart."""
+        at_least = self.pattern.at_least
+        if self.key is not None and not any(at_least):
+            times, masks, _ = self.changes()
+            bits = Bits.of(times, masks, self.pattern.n_symbols, self.apart)
+        else:
+            bits = self._packed()
+        return runs_of_bits(bits, at_least), bits.apart
+
+    def _packed(self) -> Bits:
+        if self.key is None:
+            return bits_of_frame(self.frame, self.expressions, tick=self.tick)
+        return Bits.of(*self.derive(), self.pattern.n_symbols, self.apart)
 
     @cached_property
     def bits(self) -> tuple[Ints, Ints]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterable
 from functools import cache
+from inspect import CO_OPTIMIZED
 from pathlib import Path
 from random import Random
+from types import FrameType
 
-import numpy as np
 import pytest
 
 import piestream as ps
-from experiments import engine
 from experiments.benchmarks import join_orders
 from experiments.catalogue import EXPERIMENTS, GROUPS
 from experiments.comparisons import iseq_sweeps, plans
@@ -21,21 +23,55 @@ from experiments.comparisons.powersets import _base
 from experiments.harness import store
 from experiments.harness.figures import save
 from experiments.harness.measure import Rows, Size
+from experiments.harness.provenance import ENGINE
 from experiments.harness.report import figure_path, report
 from experiments.harness.tables import select
-from experiments.peers import BITS, FRAME, INPUTS, OURS, PEERS, run, sorted_matches
+from experiments.peers import BITS, FRAME, INPUTS, OURS, PEERS
 from experiments.peers.pattern import Pattern
 from experiments.spark import cores
-from experiments.streams import booleans, of_bits, one_after_another, query_of, restless
-from piestream.relations import Relation
+from experiments.streams import restless
 from tests.experiments import brute
+
+#: Rooms that decide neither results nor speed, whatever they are called for.
+APART = ("__init__.py", "cli", "demo", "diagnosis", "errors.py", "monitoring", "pictures", "show")
 
 
 @cache
+def tiny_and_called(name: str) -> tuple[Rows, list[str]]:
+    """The rows of an experiment, as they come back from their file, and the package's files it called."""
+    called: set[str] = set()
+
+    def note(frame: FrameType, *_: object) -> None:
+        if frame.f_code.co_flags & CO_OPTIMIZED:  # a function, and not a module or class being made
+            called.add(frame.f_code.co_filename)
+
+    before = sys.gettrace()
+    sys.settrace(note)
+    try:
+        rows: Rows = json.loads(json.dumps(list(EXPERIMENTS[name].rows(Size.TINY))))
+    finally:
+        sys.settrace(before)
+    package = Path(ps.__file__).parent
+    files = (Path(file) for file in sorted(called) if file.startswith(str(package)))
+    return rows, [file.relative_to(package).as_posix() for file in files]
+
+
 def tiny(name: str) -> Rows:
-    """The rows of an experiment, as they come back from their file."""
-    rows: Rows = json.loads(json.dumps(list(EXPERIMENTS[name].rows(Size.TINY))))
-    return rows
+    return tiny_and_called(name)[0]
+
+
+def is_in(file: str, rooms: Iterable[str]) -> bool:
+    return any(file == room or file.startswith(f"{room}/") for room in rooms)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_names_the_rooms_of_the_package_that_it_runs_in(name: str) -> None:
+    rooms, (_, called) = EXPERIMENTS[name].rooms, tiny_and_called(name)
+    assert [file for file in called if not is_in(file, (*rooms, *APART))] == []
+    if name in ("cold_start", *GROUPS["spark"]):
+        return  # nothing is measured in this process
+    idle = [room for room in rooms if not any(is_in(file, [room]) for file in called)]
+    assert {*idle} <= {*ENGINE}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -59,12 +95,16 @@ def test_it_measures_concludes_and_draws(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["fig4a", "fig4b", "drivers", "rollover", "disconnected", "patterns"]
+    "name", ["fig4a", "fig4b", "drivers", "rollover", "disconnected", "patterns", "complexity"]
 )
 def test_every_method_is_given_both_forms_of_the_input(name: str) -> None:
     rows = tiny(name)
     methods = {form: {row["peer"] for row in select(rows, input=form)} for form in INPUTS}
-    assert methods[BITS] == methods[FRAME] >= {OURS, "tpstream", "iseq"}
+    in_sql = {"duckdb", "polars"} if name != "complexity" else set()  # they count no work
+    assert methods[BITS] == methods[FRAME] >= {OURS, "tpstream", "iseq", *in_sql}
+    assert all(
+        row["plan"] for row in rows if row["peer"] in ("duckdb", "polars") and "matches" in row
+    )
     tables = EXPERIMENTS[name].tables(rows)
     assert all(form in tables for form in INPUTS)
 
@@ -101,12 +141,18 @@ def test_methods_that_report_at_the_same_instants_count_alike(name: str) -> None
 def test_iseq_in_all_forms_counts_what_piestream_counts(name: str, x: str) -> None:
     counts: dict[object, dict[str, int]] = {}
     for row in tiny(name):
-        counts.setdefault(row[x], {})[row["peer"]] = row["matches"]
-    assert len(counts) > 1
-    for found in counts.values():
-        assert set(found) == set(iseq_sweeps.METHODS)
-        assert len(set(found.values())) == 1, counts
-    assert any(found[OURS] for found in counts.values())
+        counts.setdefault((row[x], row["input"]), {})[row["peer"]] = row["matches"]
+    assert len(counts) > 2
+    for (_, form), found in counts.items():
+        assert set(found) == {*iseq_sweeps.METHODS} - ({OURS} if form == BITS else set())
+    for value in {value for value, _ in counts}:
+        assert len({count for form in INPUTS for count in counts[value, form].values()}) == 1, (
+            counts
+        )
+    assert any(any(found.values()) for found in counts.values())
+    headline = EXPERIMENTS[name].headline
+    assert headline is not None
+    assert any(row["peer"] == OURS for rows in headline(tiny(name)).values() for row in rows)
     assert "equally many" in EXPERIMENTS[name].conclusions(tiny(name))
 
 
@@ -133,7 +179,6 @@ def test_results_that_are_kept_fit_the_experiments_that_made_them(size: Size) ->
         experiment = EXPERIMENTS[path.stem]
         assert experiment.tables(found.rows)
         assert experiment.conclusions(found.rows)
-        assert found.head["on_spark"] == experiment.on_spark
         if experiment.draw is not None:
             assert figure_path(found).exists()
 
@@ -143,8 +188,12 @@ def test_the_report_is_that_of_the_results_that_are_kept(tmp_path: Path) -> None
     for name, experiment in EXPERIMENTS.items():
         kept = [found for size in Size if (found := store.read(name, size)) is not None]
         assert kept, name
-        assert any(experiment.tables(found.rows) in page for found in kept), name
-        assert any(experiment.conclusions(found.rows) in page for found in kept), name
+        found, _ = store.best(experiment)
+        assert found is not None
+        assert experiment.tables(found.rows) in page, name
+        assert experiment.conclusions(found.rows) in page, name
+        stale = page.splitlines()[0].startswith("**Stale:**") and f" {name}" in page.splitlines()[0]
+        assert stale or not found.faults(experiment), name
 
 
 # What the experiments claim
@@ -288,65 +337,3 @@ def test_names_of_experiments_are_told_apart() -> None:
     assert len(names) == len(set(names)) == len(EXPERIMENTS)
     titles = {experiment.title for experiment in EXPERIMENTS.values()}
     assert len(titles) == len(names)
-
-
-# Streams, and piestream as one of the methods
-
-
-def test_piestream_has_the_matches_of_its_peers_in_one_piece_and_in_many() -> None:
-    pattern = Pattern(
-        3,
-        ((0, 1, Relation.OVERLAPS | Relation.DURING), (1, 2, Relation.BEFORE)),
-        200,
-        at_least=(2, 0, 0),
-        at_most=(None, 30, None),
-    )
-    case = of_bits(pattern, *restless(3, 500, seed=2))
-    expected = sorted_matches(run("tpstream", pattern, *case.bits).matches)
-    assert len(expected) > 20
-    pieces = run(OURS, pattern, *case.bits, pieces=7)
-    forced = run(OURS, pattern, *case.bits, order=(2, 0, 1))
-    on_frame = PEERS[OURS].on_frame
-    assert on_frame is not None
-    for found in (run(OURS, pattern, *case.bits), pieces, forced, on_frame(case)()):
-        assert np.array_equal(sorted_matches(found.matches), expected)
-    assert pieces.counters["peak_stored"] > 0 < pieces.counters["peak_bytes"]
-    assert pieces.counters["steps"] > 0
-    assert str(query_of(pattern).symbols[1].at_most) == "30"
-
-
-def test_packed_bits_are_a_word_of_64_rows() -> None:
-    masks = np.zeros(70, np.int64)
-    masks[[0, 63, 64, 69]] = [1, 2, 3, 2]
-    assert engine.packed(masks, 2).tolist() == [[1, 1], [1 << 63, 1 | 1 << 5]]
-
-
-def test_no_match_spans_two_partitions_that_were_put_into_one_stream() -> None:
-    # a ends in the first partition, b begins in the second: before, were it one stream.
-    keys, times = np.array([1, 1, 2, 2]), np.array([0, 5, 0, 5])
-    masks = np.array([1, 0, 2, 0])
-    pattern = Pattern(2, ((0, 1, Relation.BEFORE),), 5)
-    assert run("tpstream", pattern, *one_after_another(keys, times, masks, 5)).count == 0
-    both = np.array([1, 2, 1, 2])
-    joined = Pattern(2, ((0, 1, Relation.MEETS),), 5)
-    assert run("tpstream", joined, *one_after_another(keys, times, both, 5)).count == 2
-
-
-def test_rows_of_mixed_partitions_are_put_one_partition_after_another() -> None:
-    keys, times = np.array([3, 1, 3, 1]), np.array([10, 10, 11, 12])
-    moved, masks = one_after_another(keys, times, np.array([1, 2, 3, 4]), 4)
-    assert masks.tolist() == [2, 4, 0, 1, 3, 0]
-    assert moved.tolist() == [0, 2, 7, 12, 13, 18]
-
-
-def test_an_interval_that_is_open_at_the_end_of_its_partition_adds_nothing() -> None:
-    keys, times, masks = np.array([1, 1]), np.array([0, 5]), np.array([1, 3])
-    pattern = Pattern(2, ((0, 1, Relation.FINISHED_BY),), 5)
-    assert run("tpstream", pattern, *one_after_another(keys, times, masks, 5)).count == 0
-
-
-def test_without_extension_intervals_and_pairs_are_found_and_no_match() -> None:
-    frame = booleans(4, 3_000, 1)
-    binding = engine.bind_query(query_of(Pattern.chain(4)), frame.schema)
-    assert engine.run_whole(binding, frame) > 10
-    assert engine.run_whole(engine.pairs_only(binding), frame) == 0

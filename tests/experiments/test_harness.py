@@ -1,4 +1,4 @@
-"""The harness: measuring, results with their provenance, conclusions from numbers, the report."""
+"""The harness: measuring, conclusions from numbers, the command line."""
 
 from __future__ import annotations
 
@@ -20,14 +20,10 @@ import pytest
 from experiments import __main__ as main_module
 from experiments.__main__ import main
 from experiments.catalogue import EXPERIMENTS, GROUPS
-from experiments.harness import isolation, provenance, store, sweep
+from experiments.harness import isolation, sweep
 from experiments.harness.conclusions import agreement, ended, exponent, growth, ratio, standing
-from experiments.harness.experiment import Experiment
-from experiments.harness.figures import save, time_curves
 from experiments.harness.isolation import isolated
 from experiments.harness.measure import Row, Rows, Size, timed
-from experiments.harness.report import report
-from experiments.harness.store import Document, best, document
 from experiments.harness.sweep import Sweep
 from experiments.harness.tables import time_tables
 from experiments.peers import BITS, FRAME, OURS
@@ -237,6 +233,11 @@ def test_methods_that_count_differently_are_named() -> None:
     rows: Rows = [{"n": 4, "peer": peer, "matches": count}
                   for peer, count in (("piestream", 7), ("tpstream", 7), ("iseq", 6))]  # fmt: skip
     assert "the same number of matches in every case" in agreement(rows, ["n"])
+    last = {"n": 8, "peer": "tpstream", "over": "3 s"}  # the last case has no count of its own
+    assert "None" not in agreement([*rows, last], ["n"])
+    assert "in the last one that was counted 7 at the earliest instant" in agreement(
+        [*rows, last], ["n"]
+    )
     rows[1]["matches"] = 8
     assert "n = 4, at the earliest instant: [7, 8]" in agreement(rows, ["n"])
 
@@ -256,136 +257,6 @@ def test_tables_say_who_is_too_slow_and_who_cannot() -> None:
     assert ended(rows, ["n"]) == (
         f" Ended at a limit: DuckDB, SQL joins ({BITS}) at n = 4 (> 6 GB)."
     )
-
-
-# Results and the report
-
-
-def _nothing(_: Size) -> Iterator[Row]:
-    yield from ()
-
-
-EXAMPLE = Experiment(
-    "example",
-    "An example",
-    "What?",
-    "How.",
-    _nothing,
-    lambda rows: f"table of {rows[0]['x']}",
-    lambda rows: f"**Conclusion.** {rows[0]['x']}",
-)
-CATALOGUE = {"examples": {"example": EXAMPLE}}
-
-
-def _written(folder: Path, size: Size, x: int, **head: object) -> Document:
-    made = document(EXAMPLE, size, [{"x": x, "load": 0.5}], seconds=1.0)
-    made = Document({**made.head, **head}, made.rows)
-    store.write(made, folder)
-    return made
-
-
-def test_every_section_shows_commit_fingerprint_and_load(tmp_path: Path) -> None:
-    made = _written(tmp_path, Size.FULL, 1, commit="abc123", load={"before": 3.25, "after": 7.75})
-    page = report(CATALOGUE, tmp_path).read_text()
-    assert f"Commit abc123, engine `{provenance.engine_fingerprint()}`, load 0.5 to 7.8" in page
-    assert made.head["engine"] == provenance.engine_fingerprint()
-    assert "Stale" not in page
-    assert "**Conclusion.** 1" in page
-
-
-def test_a_result_of_another_engine_is_marked_stale_by_the_report_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _written(tmp_path, Size.FULL, 1)
-    assert "**Stale:**" not in report(CATALOGUE, tmp_path).read_text()
-    monkeypatch.setattr(store, "engine_fingerprint", lambda spark=False: "0" * 12)
-    page = report(CATALOGUE, tmp_path).read_text()
-    assert "**Stale:** measured on other sources of the engine" in page
-    assert "1 is **stale**" in page
-
-
-def test_a_result_of_the_present_engine_goes_before_a_larger_stale_one(tmp_path: Path) -> None:
-    _written(tmp_path, Size.FULL, 1, engine="0" * 12, commit="old")
-    _written(tmp_path, Size.QUICK, 2)
-    found, others = best("example", tmp_path)
-    assert found is not None
-    assert (found.size, found.is_stale(), len(others)) == (Size.QUICK, False, 1)
-    page = report(CATALOGUE, tmp_path).read_text()
-    assert "**Conclusion.** 2" in page
-    assert "Also kept: size full, commit old, stale, in `results/full/example.json`" in page
-    _written(tmp_path, Size.FULL, 3)
-    assert best("example", tmp_path)[0].size is Size.FULL  # type: ignore[union-attr]
-
-
-def test_the_fingerprint_follows_what_decides_results_and_speed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fingerprint(spark: bool = False) -> str:
-        provenance.engine_fingerprint.cache_clear()
-        return provenance.engine_fingerprint(spark)
-
-    package = tmp_path / "piestream"
-    for name in ("joins/extend.py", "spark/state.py", "cli/app.py", "show/diagrams.py"):
-        (package / name).parent.mkdir(parents=True, exist_ok=True)
-        (package / name).write_text("x = 1\n")
-    with monkeypatch.context() as patch:
-        patch.setattr(provenance, "_ROOT", tmp_path)
-        patch.setattr(provenance, "_PACKAGE", package)
-        before, with_spark = fingerprint(), fingerprint(spark=True)
-        for name in ("cli/app.py", "show/diagrams.py"):
-            (package / name).write_text("x = 2\n")
-        assert (fingerprint(), fingerprint(spark=True)) == (before, with_spark)
-        (package / "spark/state.py").write_text("x = 2\n")
-        assert fingerprint() == before
-        assert fingerprint(spark=True) != with_spark
-        (package / "joins/extend.py").write_text("x = 2\n")
-        assert fingerprint() != before
-    provenance.engine_fingerprint.cache_clear()
-
-
-def test_figures_of_the_same_rows_are_the_same_file(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    experiment = EXPERIMENTS["powersets"]
-    rows = list(experiment.rows(Size.TINY))
-    one, two = (save(experiment, rows, tmp_path / f"{name}.svg") for name in ("one", "two"))
-    assert one.read_bytes() == two.read_bytes()
-
-
-def test_a_time_out_is_marked_and_cold_runs_are_told_from_warm_ones() -> None:
-    pytest.importorskip("matplotlib")
-    from matplotlib.figure import Figure
-
-    rows: Rows = [
-        {"n": 4, "peer": "tpstream", "cpu_s": 0.5, "cold_cpu_s": 0.6},
-        {"n": 8, "peer": "tpstream", "cold_cpu_s": 2.5},
-        {"n": 12, "peer": "tpstream", "over": "3 s", "over_s": 3.0},
-        {"n": 16, "peer": "tpstream", "skipped": "3 s"},
-    ]
-    axes = Figure().subplots()
-    time_curves(axes, rows, "n")
-    points = {tuple(zip(*line.get_data(), strict=True)) for line in axes.lines}
-    assert ((4, 500.0),) in points  # warm
-    assert ((8, 2500.0),) in points  # cold, a mark of its own
-    assert ((12, 3000.0),) in points  # the limit
-    assert {"cold run only", "ended at a limit"} <= set(axes.get_legend_handles_labels()[1])
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["4", "8", "12", "16"]
-
-
-def test_without_matplotlib_the_message_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    import builtins
-
-    real: Callable[..., object] = builtins.__import__
-
-    def refuse(name: str, *rest: object, **more: object) -> object:
-        if name.startswith("matplotlib"):
-            raise ModuleNotFoundError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ModuleNotFoundError, match=r"piestream\[plot\]"):
-        save(EXPERIMENTS["gain"], [], tmp_path / "gain.svg")
 
 
 # The command line

@@ -20,6 +20,7 @@ __all__ = [
     "SIDES",
     "any_of",
     "join_order",
+    "numbered",
     "row_pattern_engines",
     "widened",
 ]
@@ -66,16 +67,28 @@ def widened(relations: Relation) -> Relation:
     return relations
 
 
+def numbered(text: str, *symbols: int) -> str:
+    """Columns of the symbols' tables as columns that have the symbol's number.
+
+    >>> numbered("s0.te < s1.next_ts", 0, 1)
+    'te0 < next_ts1'
+    """
+    for symbol in symbols:
+        for name in ("next_ts", "last_te", *SIDES):
+            text = text.replace(f"s{symbol}.{name}", f"{name}{symbol}")
+    return text
+
+
 def join_order(
-    pattern: Pattern,
+    pattern: Pattern, first: int = 0
 ) -> list[tuple[int, list[tuple[int, int, Relation]]]]:
-    """The symbols after the first, each with the constraints to symbols joined before it.
+    """The symbols other than the first, each with the constraints to symbols joined before it.
 
     >>> chain = Pattern(3, ((1, 2, Relation.MEETS), (0, 1, Relation.MEETS)), 9)
     >>> [(symbol, len(constraints)) for symbol, constraints in join_order(chain)]
     [(1, 1), (2, 1)]
     """
-    joined = {0}
+    joined = {first}
     rest = list(pattern.constraints)
     steps = []
     while len(joined) < pattern.n_symbols:
