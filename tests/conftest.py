@@ -85,15 +85,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if reporter is not None:
         option = session.config.option
         reporter.write_line(
-            f"{'commit tier' if option.commit else 'both tiers'}; laws on {option.laws} seeds, every "
-            f"other one from {option.fresh} on: --laws {option.laws} --fresh {option.fresh}"
+            f"{'commit tier' if option.commit else 'both tiers'}; laws on {option.laws} seeds, half "
+            f"of them from {option.fresh} on: --laws {option.laws} --fresh {option.fresh}"
         )
 
 
-def _seeds(config: pytest.Config, number: int) -> list[int]:
-    """So many seeds, fixed and fresh ones in turn."""
-    half = range(max(1, number // 2))
-    return [seed for n in half for seed in (n, config.option.fresh + n)]
+def _seeds(config: pytest.Config, number: int) -> tuple[range, range]:
+    """So many seeds: the fixed ones, from 0 on, and as many fresh ones."""
+    half, fresh = max(1, number // 2), config.option.fresh
+    return range(half), range(fresh, fresh + half)
 
 
 #: The fixtures that give seeds in chunks, and of how many of those asked for.
@@ -103,23 +103,26 @@ _SHARES = {"seeds": 1, "few_seeds": 5, "fewest_seeds": 10}
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that asks for ``seeds`` gets them in chunks.
 
-    ``few_seeds`` is a fifth of them, ``fewest_seeds`` a tenth, for what takes long.
+    ``few_seeds`` is a fifth of them, ``fewest_seeds`` a tenth, for what takes long. Fixed seeds come in chunks
+    of their own, the first of which begins with 0: what a test must have met is judged by that one.
     """
     for name in _SHARES.keys() & {*metafunc.fixturenames}:
-        seeds = _seeds(metafunc.config, metafunc.config.option.laws // _SHARES[name])
-        firsts = range(0, len(seeds), _CHUNK)
-        chunks = [seeds[at : at + _CHUNK] for at in firsts]
-        ids = [f"{at}-{at + len(chunk) - 1}" for at, chunk in zip(firsts, chunks, strict=True)]
-        metafunc.parametrize(name, chunks, ids=ids)
+        halves = _seeds(metafunc.config, metafunc.config.option.laws // _SHARES[name])
+        chunks = {
+            f"{kind} {at}-{min(at + _CHUNK, len(half)) - 1}": [*half[at : at + _CHUNK]]
+            for kind, half in zip(("fixed", "fresh"), halves, strict=True)
+            for at in range(0, len(half), _CHUNK)
+        }
+        metafunc.parametrize(name, [*chunks.values()], ids=[*chunks])
 
 
 @pytest.fixture(scope="session")
 def seeds_in_all(pytestconfig: pytest.Config) -> Callable[[int], list[int]]:
-    """So many seeds, for a test that counts what it met in all of them.
+    """So many fixed seeds, for a test that counts what it met in all of them.
 
     The number is that for the usual ``--laws``, and grows with it.
     """
-    return lambda usual: _seeds(pytestconfig, usual * pytestconfig.option.laws // _DEFAULT)
+    return lambda usual: [*range(max(1, usual * pytestconfig.option.laws // _DEFAULT))]
 
 
 def tier_of(name: str) -> str:

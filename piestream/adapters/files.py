@@ -24,6 +24,7 @@ from piestream.adapters.text_blocks import TextFile, TextPipe
 from piestream.adapters.text_faults import first_line
 from piestream.adapters.text_files import TextSource
 from piestream.adapters.text_types import given_types
+from piestream.engine.calls import make_ready
 from piestream.errors import FileError
 from piestream.expressions.columns import column_named
 from piestream.language.options import FileOptions
@@ -137,6 +138,7 @@ def _standard_input(
         spool = _spooled(sys.stdin.buffer)
         return ScanSource("standard input", pl.scan_parquet(spool), spool)
     _check_text(format, options)
+    make_ready()  # what has to be compiled is there when the first rows come
     return _text([TextPipe(sys.stdin.buffer, live, idle)], format, options)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from piestream.compiled.arrays import uninitialized
 from piestream.compiled.constants import INT64_MAX, NONE
-from piestream.compiled.records import Separate
+from piestream.compiled.records import Separate, ready
 from piestream.engine.batches import BatchArrays, Changes
 from piestream.joins.absences import settle
 from piestream.joins.arrivals import apply_rows
@@ -29,7 +29,7 @@ from piestream.joins.result_rows import ResultRow
 from piestream.joins.scan_listed import scan_listed
 from piestream.joins.scratch import Scratch
 
-__all__ = ["Call", "LoopState", "StoppedError", "Workroom", "result_rows"]
+__all__ = ["Call", "LoopState", "StoppedError", "Workroom", "make_ready", "result_rows"]
 
 Words = NDArray[np.int64]
 
@@ -39,6 +39,11 @@ _PAUSE_EVENTS = 1 << 17
 #: Matches of an event for which there is room at first, and words for result rows.
 _MATCHES_AT_FIRST = 64
 _LEAST_RESULT_WORDS = 1 << 10
+
+
+def make_ready() -> None:
+    """Load, or compile, the loops of every pattern before somebody waits for rows."""
+    ready(detect)
 
 
 class StoppedError(Exception):

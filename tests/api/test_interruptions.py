@@ -78,6 +78,12 @@ def _after(whole: Callable[..., Any]) -> Callable[..., Any]:
     return interrupted
 
 
+def _let_loops(patched: pytest.MonkeyPatch, do: Callable[..., None]) -> None:
+    """Let the loops do something else, from whichever way they are called."""
+    patched.setattr(detector, "_ready_detect", lambda: do)
+    patched.setattr(calls, "detect", do)
+
+
 @pytest.mark.parametrize("rows", [_LATER, _LATER.to_dicts(), _LATER.to_dicts()[1]])
 @pytest.mark.parametrize("interrupt", [_interrupt, _fail])
 def test_a_push_that_is_interrupted_is_undone(
@@ -90,8 +96,7 @@ def test_a_push_that_is_interrupted_is_undone(
     expected = ps.query(_QUERY).open(state=state).push(rows)
     for _ in range(3):
         with monkeypatch.context() as patched:
-            patched.setattr(detector, "detect", interrupt)
-            patched.setattr(calls, "detect", interrupt)
+            _let_loops(patched, interrupt)
             with pytest.raises((KeyboardInterrupt, MemoryError)):
                 session.push(rows)
         assert session.statistics == statistics
@@ -380,8 +385,7 @@ def test_a_session_that_does_not_recover_says_so_once_it_was_interrupted(
     with pytest.raises(ps.LateEventError):
         session.push(_ROWS)  # what is refused is not in the state
     with monkeypatch.context() as patched:
-        patched.setattr(detector, "detect", _interrupt)
-        patched.setattr(calls, "detect", _interrupt)
+        _let_loops(patched, _interrupt)
         with pytest.raises(KeyboardInterrupt):
             session.push(rows)
     for use in (
@@ -454,8 +458,7 @@ def test_an_interruption_while_a_loop_hands_over_its_result_is_seen_as_it_is(
     for rows in (_LATER, {"t": 30, "x": 0}):
         fresh = ps.query(_QUERY).open(state=session.snapshot())
         with monkeypatch.context() as patched:
-            patched.setattr(detector, "detect", wrapped)
-            patched.setattr(calls, "detect", wrapped)
+            _let_loops(patched, wrapped)
             with pytest.raises(KeyboardInterrupt):
                 fresh.push(rows)
 

@@ -44,7 +44,7 @@ def caller(array: Array) -> int:
 _RUN = """
 import numpy as np
 from piestream.joins.caller import caller
-print(caller(np.array([10, 20])), sum(caller._cache_hits.values()))
+print(caller(np.array([10, 20])), sum(caller.dispatcher._cache_hits.values()))
 """
 
 
@@ -123,11 +123,13 @@ def test_numba_still_has_what_the_cache_builds_on() -> None:
     """All that is private to Numba; if one of these is gone, look at compiled/cache.py."""
     version = f"Numba {numba.__version__} is unlike those that compiled/ was written for: "
     for kernel in (ordering.order_faults, maintenance.compact):
-        assert isinstance(kernel._cache, KernelCache), version + "a dispatcher's _cache"
-        locator = kernel._cache._impl.locator
-        for place in kernel._cache._places:
+        assert isinstance(kernel.dispatcher._cache, KernelCache), version + "a dispatcher's _cache"
+        locator = kernel.dispatcher._cache._impl.locator
+        for place in kernel.dispatcher._cache._places:
             assert place._source_stamp == locator.get_source_stamp(), version + "a cache file"
-        assert locator.get_disambiguator() in kernel._cache._impl.filename_base, version + "names"
+        assert locator.get_disambiguator() in kernel.dispatcher._cache._impl.filename_base, (
+            version + "names"
+        )
     for private in ("_load_overload", "_save_overload", "_index_key"):
         assert hasattr(caching.Cache, private), version + "caches"
     assert issubclass(KernelCache, caching.Cache), version + "caches"
