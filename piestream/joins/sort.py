@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from piestream.compiled.primitives import keep_alive, leading_zeros, pointer, signed
+from piestream.compiled.primitives import at_word, keep_alive, leading_zeros, pointer, signed
 from piestream.compiled.records import Array, Record, Rows, Words, kernel
 
 __all__ = ["FEW", "MOST_BITS", "bits_of", "radix_sorted", "sorted_places"]
@@ -17,20 +17,21 @@ _DIGITS = 1 << _DIGIT_BITS
 MOST_BITS = 63
 
 
-class _KeyRange(Record):
-    """The values that one key has in the records that are sorted."""
+class _Field(Record):
+    """A key in which the records that are sorted differ."""
 
+    word: int  # of each record
     lowest: int
-    bits: int  # that tell them apart
+    bits: int  # that tell its values apart
 
 
-class _KeyRanges(Record):
-    """The ranges of all keys, in the order in which they count."""
+class _Fields(Record):
+    """Such keys, in the order in which they count."""
 
-    of: Rows[_KeyRange]
+    of: Rows[_Field]
 
 
-_RANGE_WORDS = _KeyRange.size
+_FIELD_WORDS = _Field.size
 
 
 @kernel
@@ -78,37 +79,30 @@ def bits_of(number: int) -> int:
 
 
 @kernel
-def _measure(keys: Words, places: Array, order: Words, n: int, ranges: _KeyRanges) -> int:
-    """Find the range of each of n keys, in their order; gives the bits that all take together."""
-    taken = 0
-    for k in range(n):
-        lowest = keys[places[0] + order[k]]
-        highest = lowest
-        for record in range(1, places.size):
-            key = keys[places[record] + order[k]]
-            lowest = min(lowest, key)
-            highest = max(highest, key)
-        key_range = ranges.of[k]
-        key_range.lowest = lowest
-        key_range.bits = bits_of(highest - lowest)
-        taken += key_range.bits
-    return taken
+def _measure(keys: Words, places: Array, width: int, lowest: Words, highest: Words) -> None:
+    """Find the lowest and the highest of each of the first words of all records, in one pass."""
+    for word in range(width):
+        lowest[word] = keys[places[0] + word]
+        highest[word] = keys[places[0] + word]
+    for record in range(1, places.size):
+        at = at_word(keys, places[record])
+        for word in range(width):
+            lowest[word] = min(lowest[word], at[word])
+            highest[word] = max(highest[word], at[word])
 
 
 @kernel
-def _packed(keys: Words, places: Array, order: Words, n: int, ranges: _KeyRanges) -> Array:
+def _packed(keys: Words, places: Array, fields: _Fields, n_fields: int) -> Array:
     """The keys of each record in one word, its number in the lowest bits."""
     count = places.size
     number_bits = bits_of(count - 1)
-    words = np.zeros(count, np.int64)
-    for k in range(n):
-        key_range = ranges.of[k]
-        if key_range.bits:
-            for record in range(count):
-                key = keys[places[record] + order[k]] - key_range.lowest
-                words[record] = words[record] << key_range.bits | key
+    words = np.empty(count, np.int64)
     for record in range(count):
-        words[record] = words[record] << number_bits | record
+        word = 0
+        for number in range(n_fields):
+            field = fields.of[number]
+            word = word << field.bits | (keys[places[record] + field.word] - field.lowest)
+        words[record] = word << number_bits | record
     return words
 
 
@@ -142,14 +136,31 @@ def sorted_places(keys: Words, places: Array, order: Words, n: int) -> Array:
     count = places.size
     if count < FEW:
         return _merge_sorted(keys, places, order, n) if count > 1 else places
-    ranges_array = np.empty(n * _RANGE_WORDS, np.int64)
-    ranges = _KeyRanges(pointer(ranges_array))
+    width = 0
+    for k in range(n):
+        width = max(width, order[k] + 1)
+    room_array = np.empty(2 * width + n * _FIELD_WORDS, np.int64)
+    lowest = pointer(room_array)
+    highest = at_word(lowest, width)
+    fields = _Fields(at_word(highest, width))
+    _measure(keys, places, width, lowest, highest)
     number_bits = bits_of(count - 1)
-    end_bit = number_bits + _measure(keys, places, order, n, ranges)
+    end_bit = number_bits
+    n_fields = 0
+    for k in range(n):
+        bits = bits_of(highest[order[k]] - lowest[order[k]])
+        if bits:
+            field = fields.of[n_fields]
+            field.word = order[k]
+            field.lowest = lowest[order[k]]
+            field.bits = bits
+            end_bit += bits
+            n_fields += 1
     if end_bit > MOST_BITS:
+        keep_alive(room_array)
         return _merge_sorted(keys, places, order, n)
-    words = radix_sorted(_packed(keys, places, order, n, ranges), number_bits, end_bit)
-    keep_alive(ranges_array)
+    words = radix_sorted(_packed(keys, places, fields, n_fields), number_bits, end_bit)
+    keep_alive(room_array)
     found = np.empty(count, np.int64)
     for k in range(count):
         found[k] = places[words[k] & ((1 << number_bits) - 1)]
