@@ -28,7 +28,7 @@ _TABLE = Path(__file__).with_name("table.md")
 #: All works get so many rounds; those that are not clear get up to so many.
 _LEAST, _MOST = 5, 11
 #: So often both sides take turns in a round; the least of each counts.
-_REPEAT = 4
+_REPEAT = 2
 
 
 @dataclass
@@ -68,9 +68,9 @@ class _Gate:
     def warm(self) -> None:
         """A round of which nothing is kept: it compiles what the caches of the sides do not have."""
         kept = [_Measured(each.work) for each in self.measured]
-        self.round(0, kept)
+        self.round(0, kept, repeat=1)
 
-    def round(self, number: int, chosen: Iterable[_Measured]) -> None:
+    def round(self, number: int, chosen: Iterable[_Measured], repeat: int = _REPEAT) -> None:
         """Measure each work on both sides, in new processes; who begins changes from round to round."""
         sides = self.sides[:: -1 if number % 2 else 1]
         works = [each for each in chosen if isinstance(each.work, Work)]
@@ -78,7 +78,7 @@ class _Gate:
             workers = {side.name: Worker(side, threads) for side in sides}
             for each in works:
                 if isinstance(each.work, Work) and each.work.threads == threads:
-                    self._note(each, workers)
+                    self._note(each, workers, repeat)
             for worker in workers.values():
                 worker.stop()
 
@@ -90,12 +90,12 @@ class _Gate:
                     took = side.process(each.work)
                     (each.base if side is self.sides[0] else each.now).append(took)
 
-    def _note(self, each: _Measured, workers: dict[str, Worker]) -> None:
+    def _note(self, each: _Measured, workers: dict[str, Worker], repeat: int) -> None:
         assert isinstance(each.work, Work)
         request = self._requests[each.work.name]
         answers = [
             {name: worker.measure(request) for name, worker in workers.items()}
-            for _ in range(_REPEAT)
+            for _ in range(repeat)
         ]
         now, base = (_least([answer[side] for answer in answers]) for side in ("now", "base"))
         if "refused" in now:
@@ -156,7 +156,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m experiments.gate", description=__doc__)
     parser.add_argument("--base", default="", help="a commit or tag; by default the last release")
     parser.add_argument(
-        "--minutes", type=float, default=9.0, help="no more rounds are begun after these"
+        "--minutes", type=float, default=7.0, help="no more rounds are begun after these"
     )
     parser.add_argument("--only", default="", help="works whose names have one of these words: a,b")
     parser.add_argument(

@@ -105,8 +105,12 @@ def commit_of(revision: str) -> str:
 
 
 def working_copy(folder: Path) -> Side:
-    """The sources as they are now."""
-    return Side("now", _ROOT, _made(folder / "now"))
+    """The sources as they are now, copied, without what was compiled of them beside them."""
+    target = folder / "now"
+    shutil.rmtree(target, ignore_errors=True)
+    without = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(_ROOT / "piestream", target / "piestream", ignore=without)
+    return Side("now", target, _made(folder / "now-cache"))
 
 
 def installed(revision: str, folder: Path) -> Side:

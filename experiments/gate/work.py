@@ -60,7 +60,7 @@ def _one(frame: Callable[..., pl.DataFrame], rows: int, **more: Any) -> Callable
 
 # -- the drivers ---------------------------------------------------------------------------------------
 
-_CARS, _SECONDS = 6_000, 400
+_CARS, _SECONDS = 3_000, 400
 _DRIVERS = """
     FROM s PARTITION BY car_id ORDER BY ts MAX GAP 30 s
     DEFINE a AS accel > 8 AT LEAST 5 s, s AS speed > 70 BETWEEN 4 s AND 30 s,
