@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from experiments.gate.ratios import Ratio, Verdict, ratio
-from experiments.gate.sides import Worker, commit_of, working_copy
+from experiments.gate.sides import Side, Worker, commit_of, working_copy
 from experiments.gate.table import Line, table
 from experiments.gate.work import PROCESSES, WORKS
+
+
+_ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +51,7 @@ def test_a_process_of_the_working_copy_answers(tmp_path: Path) -> None:
         "name": work.name, "action": work.action, "query": work.query, "number": 1, "clock": "cpu",
         "frames": {"s": str(path)},
     }  # fmt: skip
-    worker = Worker(working_copy(tmp_path), 1)
+    worker = Worker(Side("now", _ROOT, tmp_path), 1)  # with the loops that are compiled already
     try:
         answer = worker.measure(request)
         assert answer["cpu"] > 0
@@ -57,6 +60,12 @@ def test_a_process_of_the_working_copy_answers(tmp_path: Path) -> None:
         assert refused["refused"].startswith("QueryError")
     finally:
         worker.stop()
+
+
+def test_nothing_compiled_comes_with_the_working_copy(tmp_path: Path) -> None:
+    side = working_copy(tmp_path)
+    assert (side.path / "piestream" / "joins" / "batch.py").exists()
+    assert not [*side.path.rglob("__pycache__")]
 
 
 def test_the_table_says_what_is_slower() -> None:
