@@ -11,7 +11,6 @@ from experiments.gate.sides import Side, Worker, commit_of, working_copy
 from experiments.gate.table import Line, table
 from experiments.gate.work import PROCESSES, WORKS
 
-
 _ROOT = Path(__file__).parents[2]
 
 
