@@ -33,7 +33,7 @@ _REPEAT = 2
 
 @dataclass
 class _Measured:
-    """What was measured of one work so far."""
+    """Measurements of one work so far."""
 
     work: Work | Process
     base: list[float] = field(default_factory=list)
@@ -48,7 +48,7 @@ class _Measured:
 
     @property
     def is_clear(self) -> bool:
-        """Whether more rounds are of no use."""
+        """True if more rounds are of no use."""
         found = self.ratio
         return found is None or found.verdict in (Verdict.SAME, Verdict.QUICKER)
 

@@ -1,4 +1,4 @@
-"""What fixed cases do, counted exactly: ``python -m experiments.gate.counters``, with no clock.
+"""Exact counts of the work of fixed cases: ``python -m experiments.gate.counters``, with no clock.
 
 Of each work of the gate that runs over rows, with fewer of them: steps and visits of the joins, matches, the most
 intervals and bytes of state that a session holds, values that are decoded of an archive, and the bytes of the frames
@@ -140,7 +140,7 @@ def _made(result: Any, given: Sequence[Any]) -> int:
 
 
 def _place(column: pl.Series) -> int | None:
-    """Where a column's numbers lie; None of what is no plain number, of which Polars does not say it."""
+    """Address of a column's numbers; None of a column that is not of plain numbers, of which Polars tells none."""
     try:
         return int(column.to_numpy(allow_copy=False).ctypes.data)
     except (RuntimeError, ValueError, pl.exceptions.PolarsError):
@@ -148,7 +148,7 @@ def _place(column: pl.Series) -> int | None:
 
 
 def differences(accepted: Mapping[str, Counters], now: Mapping[str, Counters]) -> list[str]:
-    """What differs, a line each.
+    """Differences, a line each.
 
     >>> differences({"a": {"steps": 2}}, {"a": {"steps": 3}})
     ['a: steps 2, now 3 (1.50 ×)']

@@ -17,7 +17,7 @@ _COVERED = 0.93
 
 
 class Verdict(Enum):
-    """What the rounds so far say of a work."""
+    """Judgement of a work by the rounds so far."""
 
     SLOWER = "slower"
     QUICKER = "quicker"
@@ -56,7 +56,7 @@ def ratio(base: Sequence[float], now: Sequence[float]) -> Ratio:
 
 
 def _left_out(rounds: int) -> int:
-    """How many of the least, and of the largest, ratios an interval leaves out.
+    """Number of the least, and of the largest, ratios that an interval leaves out.
 
     Each ratio is as likely above the true median as below it, so that the number below it is binomial.
 

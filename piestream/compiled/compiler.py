@@ -44,7 +44,7 @@ class Loop:
 
     @property
     def is_part(self) -> bool:
-        """Whether only other loops can call it, because it takes pointers."""
+        """True if only other loops can call this one, because it takes pointers."""
         return _takes_pointers(self._declared())
 
     @property

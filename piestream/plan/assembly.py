@@ -110,12 +110,12 @@ def _place_rows(draft: ProgramDraft) -> int:
 
 
 def _has_lists(draft: ProgramDraft) -> bool:
-    """Whether some constraints are listed, or intervals come as rows."""
+    """True if some constraints are listed, or intervals come as rows."""
     return any(constraint.listed != NONE for constraint in draft.constraints) or bool(draft.rows)
 
 
 def _is_plain(draft: ProgramDraft) -> bool:
-    """Whether intervals are runs as they are, each match is given, and no two events have one time."""
+    """True if intervals are runs as they are, each match is given, and no two events have one time."""
     query = draft.query
     return not (
         _has_lists(draft) or draft.bridged or draft.absent or query.is_sequenced or query.limits
@@ -123,13 +123,13 @@ def _is_plain(draft: ProgramDraft) -> bool:
 
 
 def _is_bounded(symbol: Mapping[str, int]) -> bool:
-    """Whether the lengths, or the numbers of events, of a symbol's intervals are bounded."""
+    """True if the lengths, or the numbers of events, of a symbol's intervals are bounded."""
     bounds = ("at_least", "at_most", "at_least_events", "at_most_events")
     return any(symbol[bound] != NONE for bound in bounds)
 
 
 def _opens_plainly(draft: ProgramDraft, symbol: Mapping[str, int]) -> bool:
-    """Whether nothing is kept of a symbol's interval from its start on but its endpoints and partners."""
+    """True if nothing is kept of a symbol's interval from its start on but its endpoints and partners."""
     kept = ("bridging", "ended_before", "first_event")
     tables = (("cell", "cell_end"), ("gap", "gap_end"))
     return not (

@@ -1,4 +1,4 @@
-"""What fixed cases do is what was accepted: ``python -m experiments.gate.counters --accept`` takes what is now."""
+"""Fixed cases do what was accepted: ``python -m experiments.gate.counters --accept`` takes what is now."""
 
 from __future__ import annotations
 
